@@ -1,7 +1,6 @@
 """A balancer in the test's own process: each model goes to one of the services that are ready, by hashing its name."""
 
 import hashlib
-import http.client
 import threading
 from collections.abc import Sequence
 
@@ -51,17 +50,10 @@ class Router:
 
     def _watch(self, at: int) -> None:
         while not self._ended.wait(LOOK_S):
-            if self._is_ready(self._services[at]):
+            if self._services[at].port and self._services[at].ready() == 200:
                 self._ready.add(at)
             else:
                 self._ready.discard(at)
-
-    @staticmethod
-    def _is_ready(service: Service) -> bool:
-        try:
-            return service.port != 0 and service.request("GET", "/readyz").status == 200
-        except (OSError, http.client.HTTPException):
-            return False
 
     def client(self, _: Service, model: str) -> "Routed":
         """What ``Load`` makes its clients with."""

@@ -1,6 +1,5 @@
 """Clients that record what they send and what they are answered, for the judge."""
 
-import http.client
 import random
 import time
 from collections.abc import Sequence
@@ -8,7 +7,7 @@ from typing import Any
 
 from tests.faults.clients import Clients
 from tests.faults.judge import Call, Judge
-from tests.faults.processes import Answer, Service
+from tests.faults.processes import BROKEN, Answer, Service
 
 MODEL = "judged"
 P0 = 100.0
@@ -19,7 +18,6 @@ CONFIG = {
     "params": {"bias": False, "initial_variance": P0},
     "watch": None,
 }
-BROKEN = (OSError, http.client.HTTPException)
 PAUSE_S = 0.02
 KINDS = ("row", "no id", "tracked", "predict", "strong", "follow", "again")
 WEIGHTS = (8, 2, 3, 5, 3, 4, 2)

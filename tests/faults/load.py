@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tests.faults.processes import PATIENCE_S, Answer, Service
+from tests.faults.processes import BROKEN, PATIENCE_S, Answer, Service
 
 PAUSE_S = 0.02
 
@@ -165,7 +165,7 @@ class Load:
             raise TimeoutError(f"row {row.id} was not acknowledged in time")
         try:
             answer = client.send(row)
-        except (OSError, http.client.HTTPException):
+        except BROKEN:
             self._note(self._broke)
             return False
         if answer.status == 200:

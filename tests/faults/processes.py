@@ -27,6 +27,8 @@ from tests import stores
 
 PATIENCE_S = 60.0
 """Bound of every wait. Waits are polls: how long they take decides nothing."""
+BROKEN = (OSError, http.client.HTTPException)
+"""The connection broke: nothing is known of the request."""
 
 
 class Answer(NamedTuple):
@@ -134,6 +136,11 @@ class Service:
         self._process.kill()
         self._process.join()
 
+    def restart(self, **settings: object) -> None:
+        """Kill -9, and start it again."""
+        self.kill()
+        self.start(**settings)
+
     def died(self) -> int:
         """Wait until it has ended by itself; its exit status."""
         self._process.join(PATIENCE_S)
@@ -202,6 +209,18 @@ class Service:
             return Answer.read(connection.getresponse())
         finally:
             connection.close()
+
+    def ready(self) -> int:
+        """The status of its readiness; 0 where it does not answer."""
+        try:
+            return self.request("GET", "/readyz").status
+        except BROKEN:
+            return 0
+
+    def rows(self, name: str = "m") -> int:
+        """The rows of a model, or why they cannot be read: an HTTP status."""
+        answer = self.request("GET", f"/models/{name}")
+        return int(answer.json["rows"]) if answer.status == 200 else answer.status
 
     def get(self, path: str) -> Any:
         answer = self.request("GET", path)

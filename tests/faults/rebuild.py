@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import hiredis
 
@@ -25,6 +25,7 @@ from service.store.states.snapshots import Snapshots
 from tests.faults.load import Load, Row
 from tests.faults.processes import Service
 
+Answered = TypeVar("Answered")
 LEARNT = ("prediction", "loss", "version", "rows")
 
 
@@ -42,57 +43,55 @@ class Rebuilt(NamedTuple):
     answers: dict[str, dict[str, Any]]
 
 
-def meta(url: str, name: str = "m") -> ModelMeta:
-    """What the store says of a model."""
+def asked(url: str, ask: Callable[[Connection], Awaitable[Answered]]) -> Answered:
+    """What a store answers on a connection of its own."""
 
-    async def read() -> ModelMeta | None:
+    async def run() -> Answered:
         connection = Connection(url, 10)
         try:
-            return await Catalog(connection).read(name)
+            return await ask(connection)
         finally:
             await connection.close()
 
-    found = asyncio.run(read())
+    return asyncio.run(run())
+
+
+def meta(url: str, name: str = "m") -> ModelMeta:
+    """What the store says of a model."""
+    found = asked(url, lambda connection: Catalog(connection).read(name))
     assert found is not None
     return found
 
 
+def config_of(url: str, name: str = "m") -> Config:
+    """The configuration that a model was created with."""
+    return Config.parse(codec.config(meta(url, name).config))
+
+
 def whole_log(url: str, name: str = "m") -> list[RawEntry]:
     """Every entry of a log that has not been trimmed."""
-    found = meta(url, name)
-
-    async def read() -> list[RawEntry]:
-        connection = Connection(url, 10)
-        try:
-            more = await Log(connection).read_after(name, found.incarnation, 0, found.incarnation, 2**30, 10**6)
-        finally:
-            await connection.close()
-        assert "ok" == more.code
-        assert more.complete
-        return list(more.entries)
-
-    return asyncio.run(read())
+    incarnation = meta(url, name).incarnation
+    more = asked(url, lambda store: Log(store).read_after(name, incarnation, 0, incarnation, 2**30, 10**6))
+    assert "ok" == more.code
+    assert more.complete
+    return list(more.entries)
 
 
 def oldest_snapshot(url: str, name: str = "m") -> bytes | None:
     """The first of the snapshots that are kept, whole."""
-    found = meta(url, name)
+    incarnation = meta(url, name).incarnation
 
-    async def read() -> bytes | None:
-        connection = Connection(url, 10)
-        try:
-            kept = Snapshots(connection)
-            infos = await kept.list(name, found.incarnation)
-            return await kept.read(name, found.incarnation, infos[-1]) if infos else None
-        finally:
-            await connection.close()
+    async def read(connection: Connection) -> bytes | None:
+        kept = Snapshots(connection)
+        infos = await kept.list(name, incarnation)
+        return await kept.read(name, incarnation, infos[-1]) if infos else None
 
-    return asyncio.run(read())
+    return asked(url, read)
 
 
-def history(data: Path, name: str, incarnation: str) -> list[RawEntry]:
+def history(data: Path, url: str, name: str = "m") -> list[RawEntry]:
     """Every entry ever appended to a log, trimmed or not: the store's append-only file has them all."""
-    key = ModelKeys(name, incarnation).log.encode()
+    key = ModelKeys(name, meta(url, name).incarnation).log.encode()
     files = sorted(data.glob("appendonlydir/*.incr.aof")) or [data / "appendonly.aof"]
     found: list[RawEntry] = []
     for file in files:
@@ -100,8 +99,7 @@ def history(data: Path, name: str, incarnation: str) -> list[RawEntry]:
         reader.feed(file.read_bytes())
         while (command := reader.gets()) is not False:
             if command[0].upper() == b"XADD" and command[1] == key:
-                at = 2
-                found.append(read_entry([command[at], command[at + 1 :]]))
+                found.append(read_entry([command[2], command[3:]]))
     return found
 
 
@@ -142,10 +140,20 @@ def bare(state: bytes) -> bytes:
     return save.to_bytes(save.from_bytes(state)[0])
 
 
-def judge(service: Service, entries: Sequence[RawEntry], rows: Sequence[Row], *loads: Load, name: str = "m") -> None:
-    """Every row is in exactly once, every answer is the serial one, and so is every bit of the state."""
-    config = Config.parse(codec.config(meta(service.store_url, name).config))
-    serial = rebuild(config, entries)
+def judge(
+    service: Service, rows: Sequence[Row], *loads: Load, name: str = "m", entries: Sequence[RawEntry] | None = None
+) -> None:
+    """Every row is in exactly once, every answer is the serial one, and so is every bit of the state.
+
+    Args:
+        service: where the model is asked for.
+        rows: all that were ever sent to it.
+        loads: what was acknowledged.
+        name: of the model.
+        entries: of its log, where the store has trimmed it.
+    """
+    entries = whole_log(service.store_url, name) if entries is None else entries
+    serial = rebuild(config_of(service.store_url, name), entries)
     state = service.state(name)
     assert Counter(row.id for row in rows) == serial.learned
     assert len(rows) == service.get(f"/models/{name}")["rows"]
@@ -162,3 +170,11 @@ def repeat(service: Service, rows: Sequence[Row], load: Load, clients: int = 8, 
     assert {True} == {answer["duplicate"] for answer in again.answers.values()}
     assert {row.id: learnt(load.answers[row.id]) for row in rows} == {i: learnt(a) for i, a in again.answers.items()}
     assert before == service.state(name)
+
+
+def settle(
+    service: Service, rows: Sequence[Row], load: Load, name: str = "m", entries: Sequence[RawEntry] | None = None
+) -> None:
+    """Judge a load whose rows are all that the model has learned, and send them again."""
+    judge(service, rows, load, name=name, entries=entries)
+    repeat(service, rows, load, name=name)

@@ -1,6 +1,5 @@
 """A storm: clients with mixed traffic on several services, while services and stores are killed at random."""
 
-import http.client
 import random
 import re
 import threading
@@ -11,18 +10,16 @@ from typing import Any
 
 from core.config import Config
 from core.model import save
-from service.store.log import codec
 from service.store.log.entries import RawEntry
 from tests.faults.clients import Clients
 from tests.faults.load import Row, rows
-from tests.faults.processes import Answer, Service, eventually
-from tests.faults.rebuild import learnt, meta, oldest_snapshot, rebuild, stamp
+from tests.faults.processes import BROKEN, Answer, Service, eventually
+from tests.faults.rebuild import config_of, learnt, oldest_snapshot, rebuild, stamp
 
 BATCH = 5
 PAUSE_S = 0.03
 WEIGHTS = (None, None, 1e-6, 7.0, 1e3)
 CHALLENGERS = ({"algorithm": "dynamic_odm", "promote": "auto"}, {"algorithm": "fesl_c"})
-BROKEN = (OSError, http.client.HTTPException)
 LOST = re.compile(r"model (\S+): the entries of versions (\d+) to (\d+) are lost")
 
 
@@ -170,7 +167,7 @@ def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> 
         assert 1 == len(states), "states at equal version differ"
         state = states.pop()
         entries = log_of(model)
-        config = Config.parse(codec.config(meta(url, model).config))
+        config = config_of(url, model)
         serial = rebuild(config, entries)
         assert save.to_bytes(serial.model, stamp(state)) == state, "the serial replay has other bits"
         _from_snapshot(config, url, model, entries, state)
@@ -207,14 +204,7 @@ def _reported(service: Service) -> set[tuple[str, int]]:
 def calm(services: Sequence[Service]) -> None:
     """Wait until all of them take traffic."""
     for service in services:
-        assert 200 == eventually(200, lambda service=service: _ready(service))
-
-
-def _ready(service: Service) -> int:
-    try:
-        return service.request("GET", "/readyz").status
-    except BROKEN:
-        return 0
+        assert 200 == eventually(200, service.ready)
 
 
 def table(title: str, counts: Counter[str]) -> str:

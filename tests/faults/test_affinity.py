@@ -7,7 +7,7 @@ import pytest
 from tests.faults.affinity import Router
 from tests.faults.load import Load, Row, rows
 from tests.faults.processes import Service, Store
-from tests.faults.rebuild import history, judge, meta, repeat
+from tests.faults.rebuild import history, judge, repeat
 
 pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(6)]
@@ -56,8 +56,7 @@ def _under_load(
 def _judge(service: Service, store: Store, name: str, *loads: tuple[Load, list[Row]]) -> None:
     """What is acknowledged is learned, once, in the state of a serial replay."""
     table = [row for _, own in loads for row in own]
-    entries = history(store.data, name, meta(store.url, name).incarnation)
-    judge(service, entries, table, *(load for load, _ in loads), name=name)
+    judge(service, table, *(load for load, _ in loads), name=name, entries=history(store.data, store.url, name))
     for load, own in loads:
         repeat(service, own[:20], load, clients=2, name=name)
 

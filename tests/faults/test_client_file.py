@@ -32,8 +32,7 @@ def test_it_loses_nothing_and_teaches_nothing_twice(serve):
         for _ in range(3):
             for _ in range(CALLS):
                 assert sent.acquire(timeout=60)
-            service.kill()
-            service.start(PORT=port)
+            service.restart(PORT=port)
         for thread in taught:
             thread.result()
     for name, count in (("rows", THREADS * CALLS), ("batches", 3 * THREADS * CALLS)):

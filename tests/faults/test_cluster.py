@@ -2,15 +2,13 @@
 
 import pytest
 
-from core.config import Config
 from core.model import save
 from service.client import app
 from service.client.states import state_digest
-from service.store.log import codec
 from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import bare, judge, learnt, meta, rebuild, repeat, stamp, whole_log
+from tests.faults.rebuild import bare, config_of, judge, learnt, rebuild, repeat, stamp, whole_log
 from tests.faults.servers import Cluster, Sentineled
 
 pytestmark = pytest.mark.faults
@@ -60,7 +58,7 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
     loads = [Load(pair, table, clients=2, model=name).start() for name, table in tables.items()]
     for (name, table), load in zip(tables.items(), loads, strict=True):
         load.finish()
-        judge(pair[0], whole_log(cluster.url, name), table, load, name=name)
+        judge(pair[0], table, load, name=name)
         repeat(pair[1], table, load, clients=2, name=name)
         assert eventually(pair[0].state(name), lambda name=name: pair[1].state(name)) == pair[0].state(name)
         assert 201 == pair[0].request("POST", f"/models/{name}/snapshots").status
@@ -129,10 +127,10 @@ def test_a_node_that_dies_is_replaced_by_its_replica(pair, cluster):
     victim.kill()
     loads[elsewhere].finish()
     loads["m0"].finish()
-    judge(pair[0], whole_log(cluster.url, elsewhere), tables[elsewhere], loads[elsewhere], name=elsewhere)
+    judge(pair[0], tables[elsewhere], loads[elsewhere], name=elsewhere)
     _account_for(pair, cluster, "m0", tables["m0"], loads["m0"])
     assert victim.port != cluster.primary("m0").port
-    assert 200 == eventually(200, lambda: pair[0].request("GET", "/readyz").status)
+    assert 200 == eventually(200, pair[0].ready)
 
 
 def _caught_up(cluster, name):
@@ -145,7 +143,7 @@ def _account_for(services, cluster, name, table, load):
     entries = whole_log(cluster.url, name)
     states = [service.state(name) for service in services]
     assert states[0] == states[1]
-    serial = rebuild(_config(cluster, name), entries)
+    serial = rebuild(config_of(cluster.url, name), entries)
     assert save.to_bytes(serial.model, stamp(states[0])) == states[0]
     assert {1} == set(serial.learned.values())
     lost = {row.id for row in table} - set(serial.learned)
@@ -159,10 +157,6 @@ def _account_for(services, cluster, name, table, load):
 def _learned_anew(load, serial):
     """Rows that were acknowledged, lost, and learned again from a retry: in once, with another answer."""
     return {i for i, answer in load.answers.items() if i in serial.answers and serial.answers[i] != learnt(answer)}
-
-
-def _config(store, name):
-    return Config.parse(codec.config(meta(store.url, name).config))
 
 
 @pytest.mark.slow
@@ -179,21 +173,16 @@ def test_what_an_asynchronous_failover_loses_is_found_out_by_all(pair, cluster):
     versions = pair[0].get("/models/m")["version"]
     primary.kill()
     for service in pair:
-        assert 30 == eventually(30, lambda service=service: _rows(service))
+        assert 30 == eventually(30, service.rows)
         assert 1 == service.metric("lost_tails")
         assert versions - service.get("/models/m")["version"] == service.metric("lost_entries")
         assert not service.get("/readyz")["checks"]["log"]
         assert "are lost" in service.log
     again = Load(pair, table[30:]).run()
-    judge(pair[0], whole_log(cluster.url), table, kept, again)
+    judge(pair[0], table, kept, again)
     assert {False} == {again.answers[i]["duplicate"] for i in lost.answers}
     repeat(pair[1], table[:30], kept)
     assert pair[0].state() == pair[1].state()
-
-
-def _rows(service):
-    answer = service.request("GET", "/models/m")
-    return answer.json["rows"] if answer.status == 200 else answer.status
 
 
 @pytest.mark.slow
@@ -210,7 +199,7 @@ def test_with_replicas_asked_for_nothing_is_acknowledged_that_they_lack(serve, c
     assert {} == second.answers
     replica.thaw()
     second.finish()
-    judge(service, whole_log(cluster.url), table, first, second)
+    judge(service, table, first, second)
     repeat(service, table[:30], first)
     assert 4 <= service.metric("unreplicated")
 
@@ -231,7 +220,7 @@ def test_a_slow_node_holds_up_its_own_models_only(serve, cluster):
     assert ({}, {}) == (waiting.answers, dict(load.refused))
     slow.thaw()
     waiting.finish()
-    judge(service, whole_log(cluster.url, elsewhere), other, load, name=elsewhere)
+    judge(service, other, load, name=elsewhere)
 
 
 def test_the_primary_that_sentinels_name_is_followed(serve):
@@ -249,8 +238,8 @@ def test_the_primary_that_sentinels_name_is_followed(serve):
         assert "master" == sentineled.replica.info("replication")["role"]
         entries = whole_log(sentineled.url)
         assert bare(pair[0].state()) == bare(pair[1].state())
-        learned = rebuild(_config(sentineled, "m"), entries).learned
+        learned = rebuild(config_of(sentineled.url), entries).learned
         assert {1} == set(learned.values())
-        assert 200 == eventually(200, lambda: pair[0].request("GET", "/readyz").status)
+        assert 200 == eventually(200, pair[0].ready)
     finally:
         sentineled.end()

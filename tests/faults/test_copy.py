@@ -1,12 +1,12 @@
 """Copies while services die: nothing, or a whole model."""
 
-import http.client
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from service.store.states.copies import _COPY
 from tests.faults.load import Load, rows
+from tests.faults.processes import BROKEN
 from tests.faults.rebuild import bare
 
 pytestmark = pytest.mark.faults
@@ -28,7 +28,7 @@ def test_a_service_that_dies_while_it_copies_leaves_nothing_or_all(serve, proxy,
     Load([service], table).run()
     if moment == "before":
         proxy.pause_before(_COPY.sha)
-        with pytest.raises((OSError, http.client.HTTPException)):
+        with pytest.raises(BROKEN):
             _kill_while_it_copies(service, proxy)
     else:
         assert 201 == service.request("POST", "/models/m/copy", {"name": "other"}, **KEY).status
@@ -61,6 +61,5 @@ def test_a_copy_learns_through_kills_like_any_model(serve):
     Load([service], table[100:], clients=1, model="quiet").run()
     for start in (100, 130, 160):
         Load([service], table[start : start + (40 if start == 160 else 30)], clients=1, model="killed").run()
-        service.kill()
-        service.start()
+        service.restart()
     assert alarmless(service, "quiet") == alarmless(service, "killed")

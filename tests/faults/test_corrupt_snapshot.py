@@ -5,7 +5,7 @@ import pytest
 from service.store.keys import ModelKeys
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import judge, meta, repeat, whole_log
+from tests.faults.rebuild import judge, meta, repeat
 
 pytestmark = pytest.mark.faults
 
@@ -51,9 +51,7 @@ def _snapshots_between(service, table, count):
 def test_a_corrupt_snapshot_is_passed_over_for_the_one_before(service, store, damage):
     """The newest is damaged: the state is the same from the one before and a longer tail, and the operator is told."""
     table = rows(200, 16)
-    entries = []
     first = Load([service], table[:50]).run()
-    entries += whole_log(store.url)
     loads = _snapshots_between(service, table[50:], 2)
     before, known = service.state(), service.get("/models/m/snapshots")["snapshots"]
     assert 2 == len(known)
@@ -106,13 +104,13 @@ def test_a_model_without_a_whole_snapshot_is_refused_and_no_other(service, store
     assert 503 == service.request("POST", "/models/m/predict", {"features": table[0].features}).status
     assert 2 <= service.metric("corrupt_snapshots")
 
-    judge(service, whole_log(store.url, "other"), table, others, name="other")
+    judge(service, table, others, name="other")
     assert ["down", "steady"] == [model["phase"] for model in service.get("/models")["models"]]
-    assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
+    assert 200 == eventually(200, service.ready)
     assert (204, 404) == (
         service.request("DELETE", "/models/m").status,
         service.request("GET", "/models/m").status,
     )
     service.create()
     again = Load([service], table).run()
-    judge(service, whole_log(store.url), table, again)
+    judge(service, table, again)

@@ -1,14 +1,13 @@
 """Crashes at the two worst moments: between append and apply, and between apply and answer."""
 
-import http.client
-
 import numpy as np
 import pytest
 
 from core.entry import Outcome, Rows
 from service.store.log import codec
 from tests.faults.load import Client, rows
-from tests.faults.rebuild import bare, judge, learnt, whole_log
+from tests.faults.processes import BROKEN
+from tests.faults.rebuild import bare, judge, learnt
 
 pytestmark = pytest.mark.faults
 TABLE = rows(24, 5)
@@ -25,14 +24,14 @@ def test_the_retry_of_a_row_that_crashed_the_service_is_told_what_it_was(serve, 
     for row in TABLE:
         try:
             answers.append(client.learn(row))
-        except (OSError, http.client.HTTPException):
+        except BROKEN:
             assert (-9, number - 1) == (service.died(), len(answers))
             service.start()
             answers.append(client.learn(row))
             assert answers[-1]["duplicate"]
     assert [number - 1] == [at for at, answer in enumerate(answers) if answer["duplicate"]]
     assert clean(TABLE) == ([learnt(answer) for answer in answers], bare(service.state()))
-    judge(service, whole_log(service.store_url), TABLE)
+    judge(service, TABLE)
 
 
 @pytest.mark.slow
@@ -45,13 +44,12 @@ def test_a_crash_at_every_row(serve, clean):
     for number, row in enumerate(TABLE[:4]):
         service.start(FAILPOINT=f"{('appended', 'applied')[number % 2]}:1")
         service.create()
-        with pytest.raises((OSError, http.client.HTTPException)):
+        with pytest.raises(BROKEN):
             Client(service).send(row)
         assert -9 == service.died()
     service.start()
     assert 201 == service.request("POST", "/models/m/snapshots").status
-    service.kill()
-    service.start()
+    service.restart()
     client = Client(service)
     for row in TABLE[:4]:
         answers.append(client.learn(row))
@@ -68,9 +66,8 @@ def test_every_request_survives_a_crash(serve, undisturbed, story, point):
     service = serve().start()
 
     def crash_first(send):
-        service.kill()
-        service.start(FAILPOINT=f"{point}:1")
-        with pytest.raises((OSError, http.client.HTTPException)):
+        service.restart(FAILPOINT=f"{point}:1")
+        with pytest.raises(BROKEN):
             send(service)
         assert -9 == service.died()
         service.start()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.load import Load, rows
-from tests.faults.rebuild import judge, repeat, whole_log
+from tests.faults.rebuild import judge, repeat
 
 pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(12)]
@@ -18,7 +18,7 @@ def test_models_that_leave_memory_while_they_learn_lose_nothing(serve, store):
     loads = {name: Load([service], table, clients=2, model=name).start() for name in NAMES}
     for name, load in loads.items():
         load.finish()
-        judge(service, whole_log(store.url, name), table, load, name=name)
+        judge(service, table, load, name=name)
         repeat(service, table, load, clients=2, name=name)
     assert 8 <= service.metric("evictions")
     assert (0, 0) == (service.metric("models_down"), service.metric("queued"))

@@ -7,16 +7,11 @@ from redis import Redis
 
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import judge, repeat, whole_log
+from tests.faults.rebuild import judge, repeat
 
 pytestmark = pytest.mark.faults
 TABLE = rows(120, 60)
 WHOLE_LOG = {"SNAPSHOT_MIN_KB": 10**6}
-
-
-def _rows(service, name="m"):
-    answer = service.request("GET", f"/models/{name}")
-    return answer.json["rows"] if answer.status == 200 else answer.status
 
 
 @pytest.fixture
@@ -24,7 +19,7 @@ def pair(serve, store):
     """Two services that both hold the model m."""
     made = [serve(REDIS_URL=store.url, WAIT_TIMEOUT_S=20, **WHOLE_LOG).start() for _ in range(2)]
     made[0].create()
-    assert [0, 0] == [_rows(service) for service in made]
+    assert [0, 0] == [service.rows() for service in made]
     return made
 
 
@@ -32,10 +27,10 @@ def test_what_one_learns_the_other_knows(pair, store):
     """Nobody asks it for freshness, and no feedback comes to it; then both are the same, bit by bit."""
     learning, following = pair
     load = Load([learning], TABLE).run()
-    assert 120 == eventually(120, lambda: _rows(following))
+    assert 120 == eventually(120, following.rows)
     assert 1 == following.metric("hints")
     assert (0, 0) == (following.metric("models_lagging"), following.get("/readyz")["lag"])
-    judge(following, whole_log(store.url), TABLE, load)
+    judge(following, TABLE, load)
     assert (0, 1) == (following.metric("entries"), following.metric("loads"))
 
 
@@ -80,16 +75,16 @@ def test_a_name_that_was_deleted_and_given_away_is_noticed(pair, store):
     """A replica that is asked for nothing drops the old model; reads, predictions and feedback reach the new one."""
     one, other = pair
     Load([one], TABLE[:30]).run()
-    assert 30 == eventually(30, lambda: _rows(other))
+    assert 30 == eventually(30, other.rows)
     before = other.get("/models/m")["incarnation"]
     assert 204 == one.request("DELETE", "/models/m").status
-    assert 404 == eventually(404, lambda: _rows(other))
+    assert 404 == eventually(404, other.rows)
     one.create()
     load = Load([one], TABLE[:50]).run()
-    assert 50 == eventually(50, lambda: _rows(other))
+    assert 50 == eventually(50, other.rows)
     assert before != other.get("/models/m")["incarnation"]
     second = Load([other], TABLE[50:]).run()
-    judge(other, whole_log(store.url), TABLE, load, second)
+    judge(other, TABLE, load, second)
     assert one.state() == other.state()
 
 
@@ -116,8 +111,8 @@ def test_hints_that_are_lost_are_made_up_for(pair, store):
             load.acknowledged(count)
             client.client_kill_filter(_type="pubsub")
     load.finish()
-    assert 120 == eventually(120, lambda: _rows(following))
-    judge(following, whole_log(store.url), TABLE, load)
+    assert 120 == eventually(120, following.rows)
+    judge(following, TABLE, load)
 
 
 def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
@@ -127,9 +122,9 @@ def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
     url = f"unix://app:secret@{store.socket}"
     pair = [serve(REDIS_URL=url, **WHOLE_LOG).start() for _ in range(2)]
     pair[0].create()
-    assert [0, 0] == [_rows(service) for service in pair]
+    assert [0, 0] == [service.rows() for service in pair]
     load = Load(pair[:1], TABLE).run()
-    assert 120 == eventually(120, lambda: _rows(pair[1]))
+    assert 120 == eventually(120, pair[1].rows)
     assert ({}, 0) == (dict(load.refused), load.broken)
     assert [(200, False)] * 2 == [
         ((ready := service.request("GET", "/readyz")).status, ready.json["checks"]["hints"]) for service in pair
@@ -146,7 +141,7 @@ def test_a_follower_that_meets_a_gap_reloads(pair):
         assert 201 == learning.request("POST", "/models/m/snapshots").status
     Load([learning], TABLE[80:]).run()
     following.thaw()
-    assert 120 == eventually(120, lambda: _rows(following))
+    assert 120 == eventually(120, following.rows)
     assert (2, 0) == (following.metric("loads"), following.metric("lost_tails"))
     assert learning.state() == following.state()
 

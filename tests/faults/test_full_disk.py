@@ -49,7 +49,7 @@ def test_a_full_disk_is_no_storm_of_restarts(serve, tiny_disk):
     assert 1 == service.log.count("the private store has died")
     assert 1 == service.log.count("no space is left on the disk")
     ballast.unlink()
-    assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
+    assert 200 == eventually(200, service.ready)
     assert 200 == eventually(200, lambda: service.request("POST", "/models/m/feedback", row | {"id": "after"}).status)
     for name in sorted(acknowledged | {"before", "after"}):
         assert service.request("POST", "/models/m/feedback", row | {"id": name}).json["duplicate"]

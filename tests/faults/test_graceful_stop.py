@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.faults.load import Load, rows
-from tests.faults.rebuild import history, judge, meta, repeat
+from tests.faults.rebuild import history, settle
 
 pytestmark = pytest.mark.faults
 
@@ -21,8 +21,7 @@ def test_a_stop_under_load_loses_nothing(serve):
         service.start()
         assert 1 <= len(service.get("/models/m/snapshots")["snapshots"])
     load.finish()
-    judge(service, history(service.data, "m", meta(service.store_url).incarnation), table, load)
-    repeat(service, table, load)
+    settle(service, table, load, entries=history(service.data, service.store_url))
     assert "ERROR" not in service.log
 
 
@@ -53,5 +52,4 @@ def test_a_stop_without_a_store_ends(serve, store, way, timeout_s):
     store.thaw() if way == "freeze" else store.start()
     service.start()
     load.finish()
-    judge(service, history(store.data, "m", meta(store.url).incarnation), table, load)
-    repeat(service, table, load)
+    settle(service, table, load, entries=history(store.data, store.url))

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.faults.load import Load, rows
-from tests.faults.rebuild import history, judge, meta, repeat, whole_log
+from tests.faults.rebuild import history, judge, settle
 
 pytestmark = pytest.mark.faults
 COUNT = 2000
@@ -18,8 +18,7 @@ def _killed_under_load(service, table, kills, seed, before_kill=lambda: None):
     for moment in sorted(random.Random(seed).sample(range(100, COUNT - 200), kills)):
         load.acknowledged(moment)
         before_kill()
-        service.kill()
-        service.start()
+        service.restart()
     load.finish()
     assert load.broken >= kills
     return load
@@ -29,8 +28,7 @@ def test_what_was_acknowledged_before_a_kill_is_in_exactly_once(serve):
     """Killed three times under load, every row is learned once and the state is the serial replay of the log."""
     service, table = serve(SNAPSHOT_MIN_KB=10**6, DURABILITY="everysec"), rows(COUNT, 1)
     load = _killed_under_load(service, table, 3, seed=1)
-    judge(service, whole_log(service.store_url), table, load)
-    repeat(service, table, load)
+    settle(service, table, load)
 
 
 @pytest.mark.slow
@@ -42,10 +40,7 @@ def test_recovery_goes_through_a_snapshot_and_the_tail(serve):
         assert 201 == service.request("POST", "/models/m/snapshots").status
 
     load = _killed_under_load(service, table, 2, seed=2, before_kill=snapshot)
-    found = meta(service.store_url)
-    judge(service, history(service.data, "m", found.incarnation), table, load)
+    judge(service, table, load, entries=history(service.data, service.store_url))
     assert 1 == len(service.get("/models/m/snapshots")["snapshots"])
-    service.kill()
-    service.start()
-    judge(service, history(service.data, "m", found.incarnation), table, load)
-    repeat(service, table, load)
+    service.restart()
+    settle(service, table, load, entries=history(service.data, service.store_url))

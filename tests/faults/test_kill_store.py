@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import judge, repeat, whole_log
+from tests.faults.rebuild import settle
 
 pytestmark = pytest.mark.faults
 COUNT = 2000
@@ -25,10 +25,9 @@ def test_the_service_starts_its_store_again_and_nothing_acknowledged_is_lost(ser
     load.finish()
     assert service.running
     assert {"always"} == {answer["durability"] for answer in load.answers.values()}
-    judge(service, whole_log(service.store_url), table, load)
-    repeat(service, table, load)
+    settle(service, table, load)
     assert (3, 1) == (service.metric("store_restarts"), service.log.count("the private store has died"))
-    assert (200, 0) == (eventually(200, lambda: service.request("GET", "/readyz").status), service.metric("queued"))
+    assert (200, 0) == (eventually(200, service.ready), service.metric("queued"))
 
 
 def _store_pid(service):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import bare, judge, learnt, repeat, whole_log
+from tests.faults.rebuild import bare, judge, learnt, settle
 
 pytestmark = pytest.mark.faults
 
@@ -25,7 +25,7 @@ def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, sto
         assert number % 10 != 5 or proxy.hit.is_set()
     assert {False} == {answer["duplicate"] for answer in answers}
     assert 3 <= service.metric("store_errors")
-    judge(service, whole_log(store.url), table)
+    judge(service, table)
     assert clean(table) == ([learnt(answer) for answer in answers], bare(service.state()))
 
 
@@ -43,11 +43,11 @@ def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, 
     assert (503, "store-down", True) == (refused.status, refused.problem, "retry-after" in refused.headers)
     assert proxy.hit.is_set()
     proxy.release.set()
-    assert eventually(200, lambda: service.request("GET", "/readyz").status) == 200
+    assert eventually(200, service.ready) == 200
     again = client.learn(table[6])
     assert (fate == "delay") == again["duplicate"]
     answers += [again, *(client.learn(row) for row in table[7:])]
-    judge(service, whole_log(store.url), table)
+    judge(service, table)
     assert clean(table) == ([learnt(answer) for answer in answers], bare(service.state()))
 
 
@@ -62,9 +62,8 @@ def test_an_answer_that_is_nonsense_harms_nobody(serve, store, proxy):
         proxy.arm("garble")
         assert proxy.hit.wait(30)
     load.finish()
-    judge(service, whole_log(store.url), table, load)
-    repeat(service, table, load)
-    assert 200 == eventually(200, lambda: service.request("GET", "/readyz").status)
+    settle(service, table, load)
+    assert 200 == eventually(200, service.ready)
 
 
 @pytest.mark.slow
@@ -81,8 +80,7 @@ def test_replies_get_lost_under_load(serve, store, proxy):
     load.finish()
     assert (0, {}) == (load.broken, dict(load.refused))
     assert {False} == {answer["duplicate"] for answer in load.answers.values()}
-    judge(service, whole_log(store.url), table, load)
-    repeat(service, table, load)
+    settle(service, table, load)
 
 
 @pytest.mark.slow

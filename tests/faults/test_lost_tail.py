@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import judge, learnt, repeat, whole_log
+from tests.faults.rebuild import judge, learnt, repeat
 
 pytestmark = pytest.mark.faults
 
@@ -42,7 +42,6 @@ def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
     table = rows(160, 21)
     service.create()
     kept = Load([service], table[:60]).run()
-    entries = whole_log(store.url)
     if snapshot:
         assert 201 == service.request("POST", "/models/m/snapshots").status
     older = _older(store)
@@ -60,12 +59,10 @@ def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
     assert {False} == {answer["duplicate"] for answer in again.answers.values()}
     assert 160 == service.get("/models/m")["rows"]
     if not snapshot:
-        entries = whole_log(store.url)
-        judge(service, entries, table, kept, new, again)
+        judge(service, table, kept, new, again)
     repeat(service, table[:60], kept)
     state = service.state()
-    service.kill()
-    service.start()
+    service.restart()
     assert state == service.state()
 
 
@@ -79,7 +76,7 @@ def test_a_log_that_lost_its_beginning_takes_rows_as_if_for_the_first_time(servi
     _back_to(store, older)
     load = Load([service], table).run()
     assert 1 == service.metric("lost_tails")
-    judge(service, whole_log(store.url), table, load)
+    judge(service, table, load)
 
 
 def test_a_tail_that_others_have_rewritten_is_the_tail(service, serve, store):
@@ -105,7 +102,7 @@ def test_a_tail_that_others_have_rewritten_is_the_tail(service, serve, store):
     new = rows(10, 26, "new")
     for name, table in others.items():
         load = Load([service], new, model=name).run()
-        judge(service, whole_log(store.url, name), [*kept, *table, *new], load, name=name)
+        judge(service, [*kept, *table, *new], load, name=name)
         assert service.state(name) == other.state(name)
     assert (3, 30) == (service.metric("lost_tails"), service.metric("lost_entries"))
     for name, why in (("as-many", "fork"), ("more", "fork"), ("fewer", "ahead")):

@@ -1,6 +1,5 @@
 """Crashes while a large state is imported: it is taken over whole, or not at all."""
 
-import http.client
 import threading
 
 import numpy as np
@@ -10,7 +9,7 @@ from core.config import Config
 from core.entry import Entry, Rows
 from core.model import Model, save
 from core.model.apply import apply
-from tests.faults.processes import eventually
+from tests.faults.processes import BROKEN, eventually
 from tests.faults.rebuild import bare
 
 pytestmark = pytest.mark.faults
@@ -27,15 +26,11 @@ def state():
 
 
 def put(service, state):
-    """The answer to an import, or None where the connection broke."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    """The status of an import, or None where the connection broke."""
     try:
-        connection.request("PUT", "/models/m/state", state, {"Content-Type": "application/octet-stream"})
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
+        return service.request("PUT", "/models/m/state", state, **{"Content-Type": "application/octet-stream"}).status
+    except BROKEN:
         return None
-    finally:
-        connection.close()
 
 
 def pieces(store):

@@ -4,12 +4,10 @@ import shutil
 
 import pytest
 
-from core.config import Config
 from core.model import save
-from service.store.log import codec
 from tests.faults.load import Load, rows
 from tests.faults.processes import Store, eventually
-from tests.faults.rebuild import meta, rebuild, repeat, stamp, whole_log
+from tests.faults.rebuild import config_of, rebuild, repeat, stamp, whole_log
 
 pytestmark = pytest.mark.faults
 NAMES = ["m", "n"]
@@ -71,16 +69,16 @@ def test_a_copy_taken_under_load(serve, store, second, copied):
     assert any(len(load.answers) < 380 for load in loads.values()), "the copy was taken after the load"
     for load in loads.values():
         load.finish()
-    logs = {name: (meta(store.url, name), whole_log(store.url, name)) for name in NAMES}
+    logs = {name: (config_of(store.url, name), whole_log(store.url, name)) for name in NAMES}
     first.stop()
     store.stop()
 
     start()
     service = serve(REDIS_URL=second.url, **WHOLE_LOG).start()
-    for name, (known, entries) in logs.items():
+    for name, (config, entries) in logs.items():
         state, answers = service.state(name), loads[name].answers
         version = stamp(state)["version"]
-        serial = rebuild(Config.parse(codec.config(known.config)), entries[:version])
+        serial = rebuild(config, entries[:version])
         assert save.to_bytes(serial.model, stamp(state)) == state
         assert entries[version - 1].uid == stamp(state)["uid"]
         before = [row for row in tables[name][20:] if answers[row.id]["version"] <= version]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import judge, repeat, whole_log
+from tests.faults.rebuild import judge, repeat, settle
 
 pytestmark = pytest.mark.faults
 
@@ -17,10 +17,6 @@ def service(serve, store):
     made = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, SNAPSHOT_MIN_KB=10**6).start()
     made.create()
     return made
-
-
-def _ready(service):
-    return service.request("GET", "/readyz").status
 
 
 def _all_at_once(service, table):
@@ -35,7 +31,7 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
     """Predictions go on, feedback is 503 with Retry-After, readiness turns; once the store is back all is as before."""
     table = rows(120, 12)
     first = Load([service], table[:60]).run()
-    assert 200 == eventually(200, lambda: _ready(service))
+    assert 200 == eventually(200, service.ready)
     {"stopped": store.stop, "killed": store.kill, "frozen": store.freeze}[way]()
 
     refused = _all_at_once(service, table[60:92])
@@ -46,14 +42,14 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
     assert 503 == service.request("GET", "/models/m/state?consistency=strong").status
     assert 503 == service.request("GET", "/models/other").status
     assert 503 == service.request("PUT", "/models/other", {"algorithm": "dfop", "task": "regression"}).status
-    assert 503 == eventually(503, lambda: _ready(service))
+    assert 503 == eventually(503, service.ready)
     assert (200, 0, 0) == (service.request("GET", "/healthz").status, service.metric("queued"), service.metric("ready"))
     assert "down" == service.request("GET", "/readyz").json["store"]
 
     store.thaw() if way == "frozen" else store.start()
     second = Load([service], table[60:]).run()
-    assert 200 == eventually(200, lambda: _ready(service))
-    judge(service, whole_log(store.url), table, first, second)
+    assert 200 == eventually(200, service.ready)
+    judge(service, table, first, second)
     repeat(service, table[:60], first)
     repeat(service, table[60:], second)
     assert (1, 0) == (service.metric("loads"), service.metric("queued"))
@@ -71,7 +67,7 @@ def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
     assert 0 == service.metric("queued")
     store.thaw()
     second = Load([service], table[8:]).run()
-    judge(service, whole_log(store.url), table, first, second)
+    judge(service, table, first, second)
 
 
 def test_a_full_queue_is_503_at_once(serve, store):
@@ -88,7 +84,7 @@ def test_a_full_queue_is_503_at_once(serve, store):
     store.thaw()
     load.finish()
     assert 0 == load.broken
-    judge(service, whole_log(store.url), table, first, load)
+    judge(service, table, first, load)
 
 
 @pytest.mark.slow
@@ -124,6 +120,5 @@ def test_a_full_store_is_503_and_no_row_is_lost(serve, store):
         client.config_set("maxmemory", 0)
     load.finish()
     assert (0, {"store-full"}) == (load.broken, {*load.refused})
-    judge(service, whole_log(store.url), table, load)
-    repeat(service, table, load)
-    assert 200 == eventually(200, lambda: _ready(service))
+    settle(service, table, load)
+    assert 200 == eventually(200, service.ready)

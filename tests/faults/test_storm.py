@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.faults.rebuild import history, meta, whole_log
+from tests.faults.rebuild import history, whole_log
 from tests.faults.servers import Cluster
 from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
 
@@ -51,7 +51,7 @@ def test_one_store_that_writes_always(serve, store):
         strikes = [("kill -9 of a service", kill_service(services)), ("kill -9 of the store", kill_store)]
         rage(SECONDS, SEED, strikes, storm.counts)
         calm(services)
-    found = verdict(storm, store.url, lambda model: history(store.data, model, meta(store.url, model).incarnation))
+    found = verdict(storm, store.url, lambda model: history(store.data, store.url, model))
     print(table(f"One Redis, appendfsync always, {SECONDS:g} s", storm.counts + found))
     assert 0 == found["acknowledged rows lost"] + found["lost tails reported"]
 

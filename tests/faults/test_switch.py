@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.load import Client, Load, Row, rows
-from tests.faults.rebuild import judge, whole_log
+from tests.faults.rebuild import judge
 
 pytestmark = pytest.mark.faults
 
@@ -83,15 +83,14 @@ def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
     table = cut(whole(300, 4, "load"), NAMES[phase])
     load = Load([service], table).start()
     load.acknowledged(100)
-    service.kill()
-    service.start()
+    service.restart()
     load.finish()
     after = service.get("/models/m/features")
     assert [before[name] for name in ("phase", "current", "next")] == [
         after[name] for name in ("phase", "current", "next")
     ]
     assert phase == after["phase"] == service.get("/models/m")["phase"]
-    judge(service, whole_log(service.store_url), [*fed, *table], load)
+    judge(service, [*fed, *table], load)
 
 
 @pytest.mark.slow
@@ -103,8 +102,7 @@ def test_a_snapshot_holds_the_phase(serve, phase):
     assert 201 == service.request("POST", "/models/m/snapshots").status
     Load([service], cut(whole(20, 5, "tail"), NAMES[phase])).run()
     before = service.get("/models/m/features"), service.state()
-    service.kill()
-    service.start()
+    service.restart()
     assert before == (service.get("/models/m/features"), service.state())
     assert (0, 0) == (service.metric("corrupt_snapshots"), service.metric("models_down"))
 
@@ -124,7 +122,7 @@ def test_switches_under_load_lose_nothing(serve, store, services):
     _six_steps(first, load)
     load.finish()
     assert first.state() == last.state()
-    judge(first, whole_log(store.url), table, load)
+    judge(first, table, load)
     assert services > 1 or {True} == {answer["learned"] for answer in load.answers.values()}
     for service in all_of_them:
         assert (0, 0) == (service.metric("lost_tails"), service.metric("models_down"))

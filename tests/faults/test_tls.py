@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import judge, whole_log
+from tests.faults.rebuild import judge
 from tests.faults.servers import Server, free_port
 
 pytestmark = pytest.mark.faults
@@ -61,5 +61,5 @@ def test_services_share_a_store_behind_tls(serve, tls_store):
     load = Load(pair[:1], table).run()
     assert 120 == eventually(120, lambda: pair[1].get("/models/m")["rows"])
     assert 1 == pair[1].metric("hints")
-    judge(pair[1], whole_log(tls_store), table, load)
+    judge(pair[1], table, load)
     assert 201 == pair[1].request("POST", "/models/m/snapshots").status
