@@ -149,13 +149,3 @@ def test_it_goes_on_with_further_columns():
     later, labels = ring(300, seed=1)
     told = more.learn(np.ascontiguousarray(np.insert(later, 1, 0.0, axis=1)), labels)
     assert (told.value == labels).mean() > 0.85
-
-
-def test_a_block_longer_than_a_chunk_is_its_rows():
-    """Chunks end at absolute row numbers: the same bits however calls are cut."""
-    X, y = ring(2500)
-    whole, cut = learner(size="small"), learner(size="small")
-    expected = whole.learn(X, y)
-    told = [cut.learn(X[begin : begin + 700], y[begin : begin + 700]) for begin in range(0, 2500, 700)]
-    assert_array_equal(expected.probabilities, np.concatenate([one.probabilities for one in told]))
-    assert_array_equal(whole.predict(X).probabilities, cut.predict(X).probabilities)
