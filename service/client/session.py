@@ -175,7 +175,8 @@ class Session(httpx.Client):
                     return response
                 response.read()
             except httpx.TransportError as error:
-                failed, passes, wait_s = self.unreachable(error), self._answered, 0.5
+                failed, wait_s = self.unreachable(error), 0.5
+                passes = self._answered and "CERTIFICATE" not in str(error)
             else:
                 failed = refused = Refused(response, self._meant(request, response))
                 passes, wait_s = refused.passes, _retry_after_s(response)

@@ -6,9 +6,10 @@
     model.predict({"outside": 5.0})
     model.feedback({"outside": 4.5}, 61.5)
 
-All feedback carries an id, so it is learned once, however often it is sent. The client retries after a 503 (as
-Retry-After says) or a broken connection, for at most ``patience_s``. Rows are dicts by feature name, lists, arrays, or
-a data frame. Each thread keeps its own connection.
+Every feedback carries an id, so that it is learned once, however often it is sent again. A 429, a 503 and a broken
+connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service and a
+certificate that is not trusted fail at once. Rows are dicts by feature name, lists, arrays, or a data frame.
+Connections are kept for each thread.
 """
 
 import http.client
@@ -26,8 +27,12 @@ PATIENCE_S = 60.0
 TIMEOUT_S = 30.0
 """How long one try may wait for the service."""
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
-"""First pause before a retry without Retry-After, then doubled; longest pause, whatever Retry-After says."""
-UNAVAILABLE = 503
+"""First pause between two tries without a Retry-After, which doubles; the longest of these."""
+WAIT_S_MAX = 10.0
+"""Longest pause, even if Retry-After is longer."""
+TOO_MANY_REQUESTS, UNAVAILABLE = 429, 503
+MODEL_DOWN = "model-down"
+"""The problem type of a 503 that is not worth retrying: the model is out of service."""
 
 
 class OnepassError(Exception):
@@ -37,11 +42,15 @@ class OnepassError(Exception):
         status: HTTP status; 0: the service could not be reached.
         type: the path of the page about this problem.
         errors: the wrong fields, each with ``field``, ``problem`` and ``allowed``.
+        passes: whether the same request may succeed later.
+        retry_after_s: how long the service asks to wait until then, if it does.
     """
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        self.status = status
+    def __init__(self, status: int, problem: Mapping[str, Any], retry_after_s: float | None = None) -> None:
+        self.status, self.retry_after_s = status, retry_after_s
         self.type = str(problem.get("type", "about:blank"))
+        is_down = self.type.rpartition("/")[2] == MODEL_DOWN
+        self.passes = status in (0, TOO_MANY_REQUESTS, UNAVAILABLE) and not is_down
         self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
         detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
         super().__init__("; ".join([detail, *(f"{one.get('field')}: {one.get('problem')}" for one in self.errors)]))
@@ -88,7 +97,7 @@ class Onepass:
         """Send one request and return the JSON of its answer.
 
         Raises:
-            OnepassError: it was refused, or the service was unavailable for ``patience_s``.
+            OnepassError: it was refused, or still failed after ``patience_s``.
             ValueError: the body has a number that is not finite.
         """
         sent = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
@@ -97,16 +106,17 @@ class Onepass:
             more["Content-Type"] = "application/json"
         until, pause = time.monotonic() + self._patience_s, PAUSE_S
         while True:
-            status, content, wait = self._try(method, self._root + path, sent, more)
-            wait, pause = min(wait or pause, PAUSE_S_MAX), min(2 * pause, PAUSE_S_MAX)
-            if status not in (0, UNAVAILABLE) or time.monotonic() + wait > until:
-                return _read(status, content)
+            try:
+                return self._try(method, self._root + path, sent, more)
+            except OnepassError as error:
+                wait = min(error.retry_after_s or pause, WAIT_S_MAX)
+                if not error.passes or time.monotonic() + wait > until:
+                    raise
             time.sleep(wait)
+            pause = min(2 * pause, PAUSE_S_MAX)
 
-    def _try(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes, float | None]:
-        """Send a request once: status (0: no answer), content, and how long to wait before the next try."""
+    def _try(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Send a request once."""
         connection = getattr(self._threads, "connection", None)
         if connection is None:
             connection = self._connection_of(self._host, self._port, timeout=TIMEOUT_S)
@@ -114,10 +124,17 @@ class Onepass:
         try:
             connection.request(method, path, body, dict(headers))
             answer = connection.getresponse()
-            return answer.status, answer.read(), _retry_after(answer)
+            status, content = answer.status, answer.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            return 0, json.dumps({"detail": f"{self._host}: {str(error) or type(error).__name__}"}).encode(), None
+            reason = str(error) or type(error).__name__
+            failed = OnepassError(0, {"detail": f"{self._host}: {reason}"})
+            failed.passes = "CERTIFICATE" not in reason
+            raise failed from error
+        if 200 <= status < 300:
+            return _document(status, content)
+        wait = answer.getheader("Retry-After", "")
+        raise OnepassError(status, _document(status, content), float(wait) if wait.isdecimal() else None)
 
 
 class RemoteModel:
@@ -288,19 +305,10 @@ def _cell(value: Any) -> Any:
     return None if is_missing else value
 
 
-def _retry_after(answer: http.client.HTTPResponse) -> float | None:
-    """The seconds of Retry-After; None if there are none."""
-    text = answer.getheader("Retry-After", "")
-    return float(text) if text.isdecimal() else None
-
-
-def _read(status: int, content: bytes) -> dict[str, Any]:
-    """The JSON of an answer, or its error."""
+def _document(status: int, content: bytes) -> dict[str, Any]:
+    """The JSON object of an answer; of a page in between a problem that says so."""
     try:
         document = json.loads(content) if content else {}
     except ValueError:
         document = {"detail": f"HTTP {status}, and not like Onepass"}
-    document = document if isinstance(document, dict) else {}
-    if 200 <= status < 300:
-        return document
-    raise OnepassError(status, document)
+    return document if isinstance(document, dict) else {}

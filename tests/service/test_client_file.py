@@ -3,14 +3,20 @@
 import importlib.util
 import json
 import math
+import ssl
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
 import numpy as np
 import pytest
+import trustme
+
+from service.client.failures import Failed
+from service.client.session import Session
 
 
 @pytest.fixture(scope="module")
@@ -37,19 +43,23 @@ def boiler(onepass, url):
 
 
 class Unreliable(BaseHTTPRequestHandler):
-    """Breaks the first connection, answers 503 to the second request, then takes what comes; keeps every body."""
+    """Does what is planned for each request (breaks the connection, or answers with a status and a problem type), then
+    takes what comes; keeps every body.
+    """
 
+    plan: list
     bodies: list
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.bodies.append(body | {"key": self.headers["Idempotency-Key"]})
-        if len(self.bodies) == 1:
+        status, problem = self.plan.pop(0) if self.plan else (200, "none")
+        if status == 0:
             return
-        status = 503 if len(self.bodies) == 2 else 200
-        content = json.dumps({"rows": 1, "title": "Unavailable"}).encode()
+        content = json.dumps({"rows": 1, "type": f"/problems/{problem}"}).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
+        self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(content)
 
@@ -59,15 +69,24 @@ class Unreliable(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def unreliable():
-    """The address of an unreliable service, and the bodies that reached it."""
-    kind = type("Own", (Unreliable,), {"bodies": []})
+    """The address of an unreliable service, its plan, and the bodies that reached it."""
+    kind = type("Own", (Unreliable,), {"plan": [(0, ""), (503, "store-down")], "bodies": []})
     server = HTTPServer(("127.0.0.1", 0), kind)
+    with serving(server) as url:
+        yield url, kind.plan, kind.bodies
+
+
+@contextmanager
+def serving(server):
+    """The address of a server, which listens to the end of the block."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", kind.bodies
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def test_needs_nothing_but_the_standard_library(onepass):
@@ -127,7 +146,7 @@ def test_refusals_say_field_and_problem(boiler, onepass):
 
 def test_retries_send_the_same_id(onepass, unreliable):
     """A broken connection and a 503 are tried again, as the same feedback."""
-    url, bodies = unreliable
+    url, _, bodies = unreliable
     with onepass.Onepass(url) as service:
         assert 1 == service.model("m").feedback({"a": 1.0}, 2.0)["rows"]
     assert 3 == len(bodies)
@@ -137,7 +156,7 @@ def test_retries_send_the_same_id(onepass, unreliable):
 
 def test_retries_of_a_batch_send_the_same_key(onepass, unreliable):
     """A batch without ids is recognised by its Idempotency-Key."""
-    url, bodies = unreliable
+    url, _, bodies = unreliable
     with onepass.Onepass(url) as service:
         service.model("m").partial_fit([{"a": 1.0}], [2.0])
     assert 3 == len(bodies)
@@ -150,3 +169,39 @@ def test_patience_ends(onepass):
     with pytest.raises(onepass.OnepassError) as refused:
         onepass.Onepass("http://127.0.0.1:9", patience_s=0).model("m").metrics()
     assert 0 == refused.value.status
+
+
+def test_a_rate_limit_is_waited_for(onepass, unreliable, monkeypatch):
+    """A 429 is tried again, after its Retry-After and not before."""
+    url, plan, bodies = unreliable
+    plan[:], waits = [(429, "too-many-requests")], []
+    monkeypatch.setattr(onepass.time, "sleep", waits.append)
+    with onepass.Onepass(url) as service:
+        assert 1 == service.model("m").predict({"a": 1.0})["rows"]
+    assert ([1.0], 2) == (waits, len(bodies))
+
+
+def test_a_model_out_of_service_fails_at_once(onepass, unreliable):
+    """It is a 503 that no waiting ends."""
+    url, plan, bodies = unreliable
+    plan[:] = [(503, "model-down")] * 2
+    with pytest.raises(onepass.OnepassError) as refused, onepass.Onepass(url) as service:
+        service.model("m").predict({"a": 1.0})
+    assert (503, "/problems/model-down", 1) == (refused.value.status, refused.value.type, len(bodies))
+
+
+def test_an_unknown_certificate_fails_at_once(onepass, monkeypatch):
+    """By both clients, where they would retry another failure."""
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it is retried"))
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(own)
+    server.socket = own.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *_: None
+    session = Session(f"https://127.0.0.1:{server.server_port}", patience_s=5)
+    session._answered = True
+    with serving(server), onepass.Onepass(session.url, patience_s=5) as service, session:
+        with pytest.raises(onepass.OnepassError, match="CERTIFICATE_VERIFY_FAILED"):
+            service.model("m").metrics()
+        with pytest.raises(Failed, match="CERTIFICATE_VERIFY_FAILED"):
+            session.ask("GET", "models")
