@@ -28,8 +28,10 @@ from core.contract import Buffer, Floats, IntervalBounds, Label
 from core.features.feature import Feature
 
 
-class ServedPrediction(Struct, array_like=True, frozen=True):
+class ServedPrediction(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """A tracked prediction as the client received it; this prediction is scored.
+
+    The log keeps the fields of it and of ``Outcome`` in their order.
 
     ``baselines``: what those of the metrics predicted at that moment, each a label, a number or None where it had
     nothing to predict: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.

@@ -54,10 +54,19 @@ FORMAT = 1
 """Version of the records."""
 
 
-class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=False, forbid_unknown_fields=True):
-    """Rows as bytes; see the layout above. More fields are refused: without them the log would give another state."""
+class Record(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """A segment as bytes; see the layout above. More fields are refused: without them the log would give another state.
+
+    The fields of RowsRecord, StateRecord, SwitchRecord and StoredOverlap follow; those of the other records are the
+    segment's own, in their order.
+    """
 
     format: int
+
+
+class RowsRecord(Record, tag="rows", frozen=True, gc=False):
+    """``rows`` as bytes."""
+
     space: str
     features: list[str | dict[str, Any]] | None
     count: int
@@ -71,45 +80,36 @@ class RowsRecord(msgspec.Struct, array_like=True, tag="rows", frozen=True, gc=Fa
     due: bool = False
 
 
-class StateRecord(msgspec.Struct, array_like=True, tag="state", frozen=True):
-    """``state`` as bytes; see the layout above."""
+class StateRecord(Record, tag="state", frozen=True):
+    """``state`` as bytes."""
 
-    format: int
     digest: str
     size: int
     source: str
     ids: tuple[str, ...]
 
 
-class SwitchRecord(msgspec.Struct, array_like=True, tag="switch", frozen=True):
-    """``switch`` as bytes; see the layout above."""
+class SwitchRecord(Record, tag="switch", frozen=True):
+    """``switch`` as bytes."""
 
-    format: int
     action: Literal["begin", "complete", "abort"]
     features: list[str | dict[str, Any]] | None
     mapping: Literal["linear", "kernel"] | None
     ids: tuple[str, ...]
 
 
-class StoredOverlap(msgspec.Struct, array_like=True, tag="overlap", frozen=True):
-    """``overlap`` as bytes; see the layout above."""
+class StoredOverlap(Record, tag="overlap", frozen=True):
+    """``overlap`` as bytes."""
 
-    format: int
     space: str
     count: int
     x: bytes
     ids: tuple[str, ...]
 
 
-class PlainRecord(msgspec.Struct, array_like=True, frozen=True):
-    """A segment whose own fields follow the format, in their order."""
-
-    format: int
-
-
 def _plain(tag: str, segment: type[msgspec.Struct]) -> type[Any]:
     fields = [(each.name, each.type) for each in structs.fields(segment)]
-    return msgspec.defstruct(f"{segment.__name__}Record", fields, bases=(PlainRecord,), tag=tag, frozen=True)
+    return msgspec.defstruct(f"{segment.__name__}Record", fields, bases=(Record,), tag=tag, frozen=True)
 
 
 _TAGS: dict[str, type[Any]] = {
@@ -121,18 +121,16 @@ _TAGS: dict[str, type[Any]] = {
 }
 _PLAIN = {segment: _plain(tag, segment) for tag, segment in _TAGS.items()}
 _SEGMENTS = {record: segment for segment, record in _PLAIN.items()}
-Record = RowsRecord | StateRecord | SwitchRecord | StoredOverlap | PlainRecord
-"""What a segment is as bytes."""
 
 
 class Remembered(msgspec.Struct, array_like=True, frozen=True):
-    """The answer that is stored with an id."""
+    """The answer that is stored with an id. It changes no state, so fields of later versions are passed over."""
 
     format: int
     outcome: Outcome
 
 
-class Tracked(msgspec.Struct, array_like=True, frozen=True):
+class Tracked(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """A tracked prediction: the row and the prediction that was served.
 
     Attributes:
@@ -189,7 +187,7 @@ def encode(segment: Segment) -> bytes:
     return _encoder.encode(_record(segment))
 
 
-def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
+def _record(segment: Segment) -> tuple[Any, ...] | Record:
     if isinstance(segment, Rows):
         labels = float_bytes(segment.y) if isinstance(segment.y, np.ndarray) else segment.y
         discounts = None if segment.discounts is None else float_bytes(segment.discounts)
@@ -211,7 +209,7 @@ def _record(segment: Segment) -> tuple[Any, ...] | PlainRecord:
         if not segment.digest:
             raise ValueError("the log refers to a state by its digest")
         return "state", FORMAT, segment.digest, segment.size, segment.source, segment.ids
-    record: PlainRecord = _PLAIN[type(segment)](FORMAT, *structs.astuple(segment))
+    record: Record = _PLAIN[type(segment)](FORMAT, *structs.astuple(segment))
     return record
 
 

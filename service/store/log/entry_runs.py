@@ -103,7 +103,7 @@ def _decoded(raw: RawEntry) -> DecodedEntry:
         plain = plain and own is not None and not skip and (kind is None or own == kind)
         kind = own
         records.append(record)
-        rows += record.count if plain else 0  # type: ignore[union-attr]
+        rows += record.count if plain and isinstance(record, RowsRecord) else 0
     return DecodedEntry(raw, records, kind if plain else None, size, rows if plain else 0)
 
 
