@@ -35,7 +35,7 @@ def _slow_followers() -> None:
 @plant
 def ids_are_learned_again() -> None:
     """The append script overlooks that an id was seen."""
-    source = scripts.APPEND.source.replace("local is = known[id] or mine[id]", "local is = mine[id]")
+    source = scripts.APPEND.source.replace("local record = known[id] or records[id]", "local record = records[id]")
     assert source != scripts.APPEND.source
     scripts.APPEND.__init__(source)
 

@@ -1,29 +1,42 @@
+-- Adds an entry to the log. append_quick.lua comes before it and reads the same keys and arguments; appends.append_call
+-- makes them.
+-- KEYS  1 meta, 2 log (both: join.lua), 3 seen: id -> record, 4 seen_due: ids by expiry, 5 pending: tracked predictions
+--       by id, 6 pending_due: their ids by expiry, 7 states: "VERSION-ORDINAL" -> digest of the state named there
+-- ARGV  1 incarnation, 2 version, 3 uid of that version (all: join.lua), 4 writer, 5 sequence, 6 uid of the new entry,
+--       7 life of an id in ms, 8 most ids, 9 most bytes of entries to return, 10 state version of the writer,
+--       11 number of segments,
+--       12 ... for each segment: blob, id of the tracked prediction it settles or '', the state it names as
+--       "DIGEST:SIZE" or '', number n of its ids, the n ids, their n digests;
+--       then: a summary of version v0 or '', how many of the caller's own connections listen to its notices
+-- A record is "VERSION:ORDINAL:ROW:DIGEST:ANSWER": the entry, segment and row that an id was learned with.
 local log, seen, seen_due = KEYS[2], KEYS[3], KEYS[4]
 local writer, sequence, count = 'w:' .. ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[11])
-local ids, at = {}, {}                       -- all ids of the request; where in ARGV each segment's ids begin
+local ids, ids_at, id_count = {}, {}, {}     -- all ids of the request; where in ARGV those of each segment begin
 local next_arg = 12
 for k = 0, count - 1 do
-  local held = tonumber(ARGV[next_arg + 3])
-  at[k] = next_arg + 4
-  for i = at[k], at[k] + held - 1 do ids[#ids + 1] = ARGV[i] end
-  next_arg = at[k] + 2 * held
+  local n = tonumber(ARGV[next_arg + 3])
+  ids_at[k], id_count[k] = next_arg + 4, n
+  for i = ids_at[k], ids_at[k] + n - 1 do ids[#ids + 1] = ARGV[i] end
+  next_arg = ids_at[k] + 2 * n
 end
-local summary = ARGV[next_arg]
-local function ids_of(k) return tonumber(ARGV[at[k] - 1]) end
+local summary, own_listeners = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
+local function blob_of(k) return ARGV[ids_at[k] - 4] end
+local function prediction_of(k) return ARGV[ids_at[k] - 3] end
+local function state_of(k) return ARGV[ids_at[k] - 2] end
 local any_full = false
--- Where some ids found no room: how many are remembered, when the first of them leaves (0: none is), and the time.
+-- If there was no room for some ids: how many are remembered, when the first expires (0: there are none), the time.
 local function remembered()
   if not any_full then return false end
   local from = '(' .. string.format('%.0f', now)
   local first = call('ZRANGEBYSCORE', seen_due, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return {call('ZCOUNT', seen_due, from, '+inf'), tonumber(first[2] or 0), now}
 end
-local function record(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
+local function place(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
 local known = look(seen, seen_due, ids)
 
 local function state_key(digest) return string.sub(KEYS[7], 1, -2) .. ':' .. digest end
 
--- Whether a segment may be added that names a state: all its pieces are there.
+-- Whether all pieces of the state that a segment names are there.
 local function stored(state)
   if state == '' then return true end
   local digest, size = string.match(state, '^(%x+):(%d+)$')
@@ -32,18 +45,20 @@ local function stored(state)
   return found == tonumber(size)
 end
 
--- Rows of a segment whose id is known, or occurs earlier in it, with another digest: then nothing of it is added.
-local function others(k, made)
-  local n, above, found = ids_of(k), {}, {}
+-- Rows of a segment whose id is known, or occurs earlier in it, with another digest, each with that id's record: then
+-- nothing of the segment is added.
+local function conflicts(k, made)
+  local n, at, earlier, found = id_count[k], ids_at[k], {}, {}     -- earlier: the first row of each new id
   for row = 0, n - 1 do
-    local id, digest = ARGV[at[k] + row], ARGV[at[k] + n + row]
-    local is, first = known[id], above[id]
-    if is then
-      if string.match(is, '^%d+:%d+:%d+:([^:]*):') ~= digest then found[#found + 1], found[#found + 2] = row, is end
+    local id, digest = ARGV[at + row], ARGV[at + n + row]
+    local record, first = known[id], earlier[id]
+    if record then
+      local known_digest = string.match(record, '^%d+:%d+:%d+:([^:]*):')
+      if known_digest ~= digest then found[#found + 1], found[#found + 2] = row, record end
     elseif not first then
-      above[id] = row
-    elseif ARGV[at[k] + n + first] ~= digest then
-      found[#found + 1], found[#found + 2] = row, record(made, k, first) .. ARGV[at[k] + n + first] .. ':'
+      earlier[id] = row
+    elseif ARGV[at + n + first] ~= digest then
+      found[#found + 1], found[#found + 2] = row, place(made, k, first) .. ARGV[at + n + first] .. ':'
     end
   end
   return found
@@ -51,29 +66,30 @@ end
 
 -- The result of an earlier call with this sequence, from the log and seen; nothing is written.
 local function retry_reply(made)
-  local held, time = nil, 0                  -- fields of the entry made, unless it is trimmed
+  local fields, time = nil, 0                -- of the entry made, unless it is trimmed
   local entry = call('XRANGE', log, entry_id(made), entry_id(made))[1]
   if entry then
-    held = {}
-    for i = 1, #entry[2], 2 do held[entry[2][i]] = entry[2][i + 1] end
-    time = tonumber(held.t)
+    fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    time = tonumber(fields.t)
   end
-  local function own(k, row)
-    local mine, is = record(made, k, row), known[ARGV[at[k] + row]]
-    return is and string.sub(is, 1, #mine) == mine
+  -- Whether the record of a row's id is the one that this entry wrote.
+  local function learned_here(k, row)
+    local start, record = place(made, k, row), known[ARGV[ids_at[k] + row]]
+    return record and string.sub(record, 1, #start) == start
   end
   local segments = {}
   for k = 0, count - 1 do
-    local n, missing, added, hits = ids_of(k), false, false, {}
-    local kept, skipped = held and held[tostring(k)], {}
-    for row in string.gmatch(kept and held[k .. 's'] or '', '%d+') do skipped[tonumber(row)] = true end
+    local n, missing, added, hits = id_count[k], false, false, {}
+    local blob, skipped = fields and fields[tostring(k)], {}
+    for row in string.gmatch(blob and fields[k .. 's'] or '', '%d+') do skipped[tonumber(row)] = true end
     for row = 0, n - 1 do
-      local is, mine = known[ARGV[at[k] + row]], own(k, row)
-      added, missing = added or mine, missing or not is
-      if skipped[row] or not kept and is and not mine then hits[#hits + 1], hits[#hits + 2] = row, is or '' end
+      local record, here = known[ARGV[ids_at[k] + row]], learned_here(k, row)
+      added, missing = added or here, missing or not record
+      if skipped[row] or not blob and record and not here then hits[#hits + 1], hits[#hits + 2] = row, record or '' end
     end
-    if held then added = kept else added = added or n == 0 end
-    local clashes = added and {} or others(k, made)
+    if fields then added = blob else added = added or n == 0 end
+    local clashes = added and {} or conflicts(k, made)
     if #clashes > 0 then segments[k + 1] = {'seen', clashes}
     elseif added and #hits == 0 then segments[k + 1] = 'added'
     elseif added then segments[k + 1] = {'added', hits}
@@ -93,7 +109,7 @@ if last then
 end
 if (meta[4] or ARGV[10]) ~= ARGV[10] then return {'other', head, meta[3]} end
 
--- A new writer: those whose retries cannot come any more are forgotten; a time still to come becomes the present.
+-- A new writer: forget the writers that cannot retry any more; a time in the future becomes the present.
 local forgotten, dated = {}, {}
 if not last then
   local all, young, present = call('HGETALL', KEYS[1]), 0, string.format(':%.0f', now)
@@ -117,38 +133,38 @@ local segments, remember, dues, done, states, adds = {}, {}, {}, {}, {}, false
 local due = string.format('%.0f', now + tonumber(ARGV[7]))
 local room = #ids > 0 and tonumber(ARGV[8]) - call('ZCOUNT', seen_due, '(' .. string.format('%.0f', now), '+inf') or 0
 for k = 0, count - 1 do
-  local n = ids_of(k)
-  local mine, fresh, hits, skip = {}, {}, {}, {}
+  local n, at, state = id_count[k], ids_at[k], state_of(k)
+  local records, fresh, hits, skip = {}, {}, {}, {}
   for row = 0, n - 1 do
-    local id = ARGV[at[k] + row]
-    local is = known[id] or mine[id]
-    if is then
-      hits[#hits + 1], hits[#hits + 2], skip[#skip + 1] = row, is, row
+    local id = ARGV[at + row]
+    local record = known[id] or records[id]
+    if record then
+      hits[#hits + 1], hits[#hits + 2], skip[#skip + 1] = row, record, row
     else
-      mine[id] = record(made, k, row) .. ARGV[at[k] + n + row] .. ':'
+      records[id] = place(made, k, row) .. ARGV[at + n + row] .. ':'
       fresh[#fresh + 1] = id
     end
   end
-  local clashes = others(k, made)
+  local clashes = conflicts(k, made)
   if #clashes > 0 then
     segments[k + 1] = {'seen', clashes}
   elseif n > 0 and #fresh == 0 then
     segments[k + 1] = {'seen', hits}
   elseif n > 0 and #fresh > room then
     segments[k + 1], any_full = 'full', true
-  elseif not stored(ARGV[at[k] - 2]) then
+  elseif not stored(state) then
     segments[k + 1] = 'stateless'
   else
     segments[k + 1] = #hits > 0 and {'added', hits} or 'added'
     adds, room = true, room - #fresh
-    fields[#fields + 1], fields[#fields + 2] = k, ARGV[at[k] - 4]
-    if ARGV[at[k] - 2] ~= '' then states[#states + 1] = k end
+    fields[#fields + 1], fields[#fields + 2] = k, blob_of(k)
+    if state ~= '' then states[#states + 1] = k end
     if #skip > 0 then fields[#fields + 1], fields[#fields + 2] = k .. 's', table.concat(skip, ',') end
-    if ARGV[at[k] - 3] ~= '' then done[#done + 1] = ARGV[at[k] - 3] end
+    if prediction_of(k) ~= '' then done[#done + 1] = prediction_of(k) end
     for i = 1, #fresh do
       local id = fresh[i]
-      known[id] = mine[id]
-      remember[#remember + 1], remember[#remember + 2] = id, mine[id]
+      known[id] = records[id]
+      remember[#remember + 1], remember[#remember + 2] = id, records[id]
       dues[#dues + 1], dues[#dues + 2] = due, id
     end
   end
@@ -157,14 +173,14 @@ local entries, complete = read(head, tonumber(ARGV[9]), 1e9)
 if not adds then return {'ok', head, meta[3], 0, 0, complete, segments, entries, remembered()} end
 
 -- The first write, and the only one that can fail: once a script has written, the server refuses it nothing.
-local answer = redis.pcall('XADD', log, entry_id(made), unpack(fields))
-if type(answer) == 'table' and answer.err then return answer end
+local added = redis.pcall('XADD', log, entry_id(made), unpack(fields))
+if type(added) == 'table' and added.err then return added end
 call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
   writer, string.format('%.0f:%.0f:%.0f', sequence, made, now))
 if meta[4] ~= ARGV[10] then call('HSET', KEYS[1], 'code', ARGV[10]) end
 if summary ~= '' then store_summary(summary, v0 + 1) end
 for i = 1, #states do
-  local digest = string.match(ARGV[at[states[i]] - 2], '^%x+')
+  local digest = string.match(state_of(states[i]), '^%x+')
   call('PERSIST', state_key(digest))
   call('HSET', KEYS[7], string.format('%.0f-%d', made, states[i]), digest)
 end
@@ -178,8 +194,8 @@ if #done > 0 then
   call('ZREM', KEYS[6], unpack(done))
   call('ZREM', (string.gsub(KEYS[6], 'pending_due$', 'labels_due')), unpack(done))
 end
--- Whoever adds ids, or settles predictions, removes some that are past their time; the sweeper removes the rest.
+-- An append that adds ids or settles predictions removes some expired ones; the sweeper removes the rest.
 if #remember > 0 then sweep(seen, seen_due, 2 * most + #remember) end
 if #done > 0 then count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], most)) end
-notify(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6], tonumber(ARGV[next_arg + 1]))
+notify(ARGV[1] .. string.format(' %.0f ', made) .. ARGV[6], own_listeners)
 return {'ok', made, ARGV[6], made, now, complete, segments, entries, remembered()}

@@ -5,12 +5,12 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local function entry_id(version) return string.format('%.0f-0', version) end
 
--- Notifies the followers of the model, if more than `own` connections listen: the caller's needs no notice of what it
--- does itself. A user who may not ask or publish must not fail the script for it.
-local function notify(text, own)
+-- Notifies the followers of the model if more than the caller's own connections listen. A Redis user without the right to
+-- ask or publish must not make the script fail.
+local function notify(text, own_listeners)
   local channel = string.gsub(KEYS[1], 'meta$', 'hints')
   local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)[2]
-  if not (listening and listening <= own) then redis.pcall('PUBLISH', channel, text) end
+  if not (listening and listening <= own_listeners) then redis.pcall('PUBLISH', channel, text) end
 end
 
 local function in_parts(list, send)
