@@ -73,11 +73,7 @@ class App(FastAPI):
     _hot = HOT
 
     def serve_under(self, text: str) -> None:
-        """Serve under the root path of the setting.
-
-        Raises:
-            ValueError: it is invalid, or a path of the service.
-        """
+        """Serve under the root path of the setting; ``ValueError`` if it is invalid, or a path of the service."""
         root = parse(text, [own.route.path for own in iter_route_contexts(self.routes)])  # type: ignore[attr-defined]  # all have one
         self.root_path, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
         ROOT_PATH.set(root)  # for errors that the server itself sends, in tasks that inherit this context

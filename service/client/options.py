@@ -31,8 +31,7 @@ model_name = matching(NAME, f"a model name: {NAME}")
 def param_of(text: str) -> tuple[str, Any]:
     """A parameter by its name, the value as JSON or else as text; NaN and Infinity stay text.
 
-    Raises:
-        BadParameter: it is not NAME=VALUE, or is no parameter of an algorithm.
+    ``BadParameter`` if it is not NAME=VALUE, or not a parameter of an algorithm.
     """
     name, equals, value = text.partition("=")
     if not (name and equals):

@@ -113,9 +113,7 @@ def delete(
 def confirm(action: str, rows: int) -> None:
     """Ask before an action, such as "delete NAME", that loses rows a model has learned.
 
-    Raises:
-        Failed: the answer is no.
-        Misused: standard input is not a terminal.
+    ``Failed`` if the answer is no, ``Misused`` if standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise Misused(f"{action}: it has learned {counted(rows)}; --yes does it")
@@ -211,11 +209,9 @@ def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any
 
 
 def typed_row(declared: Iterable[Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Convert typed texts as the features declare; guess those that are undeclared or do not fit.
+    """Convert typed texts by name as the features declare; guess those that are undeclared or do not fit.
 
-    Args:
-        declared: features as GET /models/{name}/features lists them; empty until the first row declares them.
-        given: texts by name.
+    ``declared`` is as GET /models/{name}/features lists it: empty until the first row declares the features.
     """
     known = {one if isinstance(one, str) else one["name"]: {} if isinstance(one, str) else one for one in declared}
     return {name: _value(known[name], text) if name in known else guessed(text) for name, text in given.items()}

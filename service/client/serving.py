@@ -134,10 +134,8 @@ def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
 
 
 def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
-    """Validate the settings, and fit an unset memory budget to the limit of the container.
-
-    Raises:
-        Misused: the service would refuse to start with them.
+    """Validate the settings, and fit an unset memory budget to the limit of the container; ``Misused`` if the service
+    would refuse to start with them.
     """
     given = "memory_budget_mb" in found.settings.model_fields_set
     try:

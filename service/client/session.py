@@ -145,11 +145,8 @@ def _line(error: Mapping[str, Any]) -> str:
 class Session(httpx.Client):
     """An HTTP client of one service that raises on errors, and retries while the service is unavailable.
 
-    Args:
-        url: address of the service.
-        key: API key; without one no header is sent.
-        patience_s: how long to retry a request; a POST is sent with an Idempotency-Key then.
-        how: further arguments of httpx.Client.
+    A request is retried for ``patience_s``; a POST is then sent with an Idempotency-Key. ``how``: further arguments of
+    httpx.Client.
     """
 
     def __init__(self, url: str, key: str | None = None, *, patience_s: float = 0.0, **how: Any) -> None:
@@ -158,12 +155,7 @@ class Session(httpx.Client):
         self.url, self.patience_s, self._answered = url, patience_s, False
 
     def send(self, request: httpx.Request, **how: Any) -> httpx.Response:
-        """Send a request, with retries.
-
-        Raises:
-            Refused: the service refused it.
-            Failed: the service is unreachable.
-        """
+        """Send a request, with retries; ``Refused`` if the service refuses it, ``Failed`` if it is unreachable."""
         if request.method == "POST" and self.patience_s:
             request.headers.setdefault("Idempotency-Key", uuid4().hex)
         give_up_at = time.monotonic() + self.patience_s

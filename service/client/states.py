@@ -200,8 +200,7 @@ def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool,
 def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile.TarInfo], bool]:
     """The complete members of a tar by model name, and whether the tar is complete.
 
-    Raises:
-        Failed: a member is not a model's state; nothing is to be imported then.
+    ``Failed`` if a member is not a model's state: nothing is to be imported then.
     """
     found: dict[str, tarfile.TarInfo] = {}
     end = source.seek(0, os.SEEK_END)
@@ -223,13 +222,9 @@ def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile
 
 
 def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -> tuple[str, str]:
-    """Import one model of a tar.
+    """Import one model of a tar: "imported", "replaced", "skipped" or "refused", with the reason if it was refused.
 
-    Returns:
-        "imported", "replaced", "skipped" or "refused", and the reason if it was refused.
-
-    Raises:
-        Failed: the other models would fail as well.
+    ``Failed`` if the other models would fail as well.
     """
     try:
         model = session.found(name)

@@ -46,13 +46,9 @@ class Activity:
         self._looked_at: float | None = None
 
     async def look(self, now: float, replicas: Collection[Replica]) -> dict[str, Gain]:
-        """What each model has gained since the last look; nothing at the first one, or after a reset.
+        """What each loaded model has gained since the last look; nothing at the first one, or after a reset.
 
-        Other tasks have their turn meanwhile; nobody else may look.
-
-        Args:
-            now: by any clock, in seconds.
-            replicas: all that are loaded.
+        ``now`` is in seconds, by any clock. Lets other tasks run in between; only one look at a time.
         """
         fades = 0.0 if self._looked_at is None else 2.0 ** (-(now - self._looked_at) / HALF_LIFE_S)
         self._looked_at, known, self._held = now, self._held, {}

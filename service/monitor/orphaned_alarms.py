@@ -44,11 +44,7 @@ class OrphanedAlarms:
             await asyncio.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """Publish for all models that need it.
-
-        Raises:
-            Unavailable: the store did not answer, or cannot.
-        """
+        """Publish for all models that need it; ``Unavailable`` if the store did not answer, or cannot."""
         after, passed_over = None, self._passed_over
         self._passed_over = {}
         while True:

@@ -42,11 +42,9 @@ class Telemetry:
         self._activity, self._models, self._tags = Activity(), ModelSeries(engine.pending), TagMetrics()
 
     async def render(self, sees: Callable[[str], bool] | None = None) -> tuple[bytes, str]:
-        """All metrics and their content type.
+        """All metrics and their content type; with ``sees``, only those of models that it allows.
 
-        Args:
-            sees: of which models the caller may know; None: of all, and of their sums by tag. Otherwise no sums are
-                told, of rows or requests, time or memory: they tell of the other models, too.
+        Sums of rows, requests, time or memory, and those by tag, are then left out: they would reveal other models.
         """
         found = [*self._health(), *await self._of_models(sees)]
         if sees is None:

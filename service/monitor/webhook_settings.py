@@ -12,8 +12,7 @@ _PREFIX = "whsec_"
 def parse(text: str) -> list[str]:
     """The URLs of ``ONEPASS_WEBHOOKS``.
 
-    Raises:
-        ValueError: naming the setting and which URL; never the URL, which may hold a secret.
+    ``ValueError`` names the setting and the number of the URL, never the URL: it may hold a secret.
     """
     urls = [url for item in text.split(",") if (url := item.strip())]
     for at, url in enumerate(urls):
@@ -38,11 +37,7 @@ def _is_http(url: str) -> bool:
 
 
 def key_of(secret: str) -> bytes:
-    """The bytes that sign, of ``ONEPASS_WEBHOOK_SECRET``.
-
-    Raises:
-        ValueError: it begins with whsec_ and no base64 follows; it is not echoed.
-    """
+    """The signing bytes of ``ONEPASS_WEBHOOK_SECRET``; ``ValueError``, without it, if no base64 follows whsec_."""
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:

@@ -27,15 +27,10 @@ DIGITS = 12
 
 @dataclass(frozen=True)
 class Assets:
-    """All files.
+    """All files of the pages."""
 
-    Attributes:
-        digest: of their names and contents.
-        contents: by path below the folder.
-    """
-
-    digest: str
-    contents: dict[str, bytes]
+    digest: str  # of their names and contents
+    contents: dict[str, bytes]  # by path below the folder
 
 
 @cache
@@ -51,11 +46,7 @@ def load() -> Assets:
 
 
 def address(name: str) -> str:
-    """The address of a file, relative to the service's root.
-
-    Raises:
-        KeyError: there is no such file.
-    """
+    """The address of a file, relative to the service's root; ``KeyError`` if there is no such file."""
     held = load()
     held.contents[name]
     return f"ui/assets/{held.digest}/{name}"
@@ -79,12 +70,9 @@ def _imported(name: str) -> list[str]:
 
 
 def answer(request: Request) -> Response:
-    """A file: for good under its digest, to be asked for again under another one or none.
+    """A file, or ``NotFound``: immutable under its digest, to be asked for again under another one or none.
 
     Another digest is that of another version's page, while several versions serve behind one address.
-
-    Raises:
-        NotFound: there is no such file.
     """
     held, name = load(), request.path_params["file"]
     content = held.contents.get(name)

@@ -39,19 +39,12 @@ class Step(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """A text as HTML.
+    """A text as HTML."""
 
-    Attributes:
-        title: the heading of the first level, which ``html`` leaves out.
-        lead: the first paragraph behind it, as text.
-        html: everything behind the title.
-        headings: those of the second level.
-    """
-
-    title: str
-    lead: str
-    html: str
-    headings: list[Heading]
+    title: str  # the heading of the first level, which ``html`` leaves out
+    lead: str  # the first paragraph behind it, as text
+    html: str  # everything behind the title
+    headings: list[Heading]  # those of the second level
 
 
 def session(text: str) -> list[Step]:

@@ -25,13 +25,7 @@ HEADERS = {
 
 
 def page(request: Request, template: str, **shown: Any) -> HTMLResponse:
-    """A template as a page.
-
-    Args:
-        request: whose path the links are relative to.
-        template: name of a file in templates/.
-        shown: variables of the template; text in them is escaped.
-    """
+    """A template of templates/ as a page; links are relative to the request's path, text in ``shown`` is escaped."""
     root = root_of(request.scope)
     text = _templates().get_template(template).render(root=root, version=request.app.version, **shown)
     return HTMLResponse(text, headers=HEADERS)

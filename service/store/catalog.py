@@ -203,8 +203,7 @@ class Catalog:
     async def write_summaries(self, writes: Sequence[SummaryWrite]) -> list[int | Unavailable]:
         """Store the summaries of many models in one round trip; what fails for one does not concern the others.
 
-        Returns:
-            What ``summaries.write_call`` says; Unavailable where the store did not answer, or cannot.
+        Returns what ``summaries.write_call`` says, Unavailable if the store did not answer, or cannot.
         """
         results = await self._connection.run([write_call(write) for write in writes])
         return [failed(result) if isinstance(result, Exception) else int(result) for result in results]

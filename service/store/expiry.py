@@ -18,16 +18,11 @@ EXPIRE = script("basics", "sweep", "expire")
 
 
 class Swept(NamedTuple):
-    """What has left a model.
-
-    Attributes:
-        ids, predictions: how many of each.
-        more: whether there may be more past their time.
-    """
+    """How many ids and tracked predictions have left a model."""
 
     ids: int
     predictions: int
-    more: bool
+    more: bool  # whether there may be more past their time
 
 
 async def sweep(connection: Connection, models: Sequence[tuple[str, str]], most: int) -> list[Swept | Unavailable]:

@@ -85,8 +85,7 @@ class Pending:
     ) -> tuple[list[tuple[str, int, bytes]], str | None]:
         """Up to ``limit`` as (id, expires ms, blob), first to expire first, and what to go on after, or None.
 
-        Raises:
-            ValueError: ``after`` is not what this method gave.
+        ``ValueError`` if ``after`` is not what this method gave.
         """
         last = _cursor(after)
         keys = ModelKeys(name, incarnation)

@@ -43,8 +43,7 @@ class BodyBudget:
     def reserve(self, scope: Scope, size: int) -> None:
         """Count ``size`` bytes for a request, all together.
 
-        Raises:
-            BodiesFull: together with other bodies, or with the owner's own, it would exceed the bound.
+        ``BodiesFull`` if it would exceed the bound together with all other bodies, or with the owner's own.
         """
         owner, own = scope.get(RESERVED) or (self._owner_of(scope), 0)
         if size <= own:
@@ -78,8 +77,7 @@ AHEAD_BYTES = 2**20
 def media_type(request: Request, allowed: tuple[str, ...]) -> str:
     """The body's media type; the first allowed one if the client sends none.
 
-    Raises:
-        WrongMedia: the route does not accept it, or a browser sends none; ``allowed`` lists the accepted ones.
+    ``WrongMedia`` lists the allowed ones if the route does not accept it, or if a browser sends none.
     """
     given = request.headers.get("content-type")
     if given is None:
@@ -167,11 +165,8 @@ def too_large(limit: int, how: str = "is larger") -> TooLarge:
 
 
 async def require_empty(request: Request, limit: int) -> None:
-    """Read the body of a request that takes none; an empty object is allowed.
-
-    Raises:
-        WrongMedia: a browser sends it as something else.
-        Invalid: another body.
+    """Read the body of a request that takes none or an empty object; ``Invalid`` for another, ``WrongMedia`` for
+    another type from a browser.
     """
     if request.headers.get("content-type") is not None and is_browser(request.scope):
         media_type(request, (JSON,))
@@ -191,11 +186,7 @@ MEMBERS_MAX = 1024
 
 
 def is_gzip(coding: str) -> bool:
-    """Whether a ``Content-Encoding`` is gzip; False without one.
-
-    Raises:
-        WrongEncoding: another encoding, or several.
-    """
+    """Whether a ``Content-Encoding`` is gzip; ``WrongEncoding`` for another encoding, or several."""
     kind = coding.strip().lower()
     if kind in ("", "identity"):
         return False
@@ -206,11 +197,7 @@ def is_gzip(coding: str) -> bool:
 
 
 def gunzip(packed: bytes, most: int) -> Iterator[bytes]:
-    """The content of concatenated gzip files, in pieces, up to a number of bytes.
-
-    Raises:
-        NotGzip: not gzip, damaged, or incomplete.
-    """
+    """The content of concatenated gzip files, in pieces, up to ``most`` bytes; ``NotGzip`` if damaged or cut off."""
     view, at, size = memoryview(packed), 0, FIRST_BYTES
     for _ in range(MEMBERS_MAX):
         member = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16)

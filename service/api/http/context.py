@@ -59,13 +59,7 @@ class UnlabelledRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The collaborators of the endpoints.
-
-    Attributes:
-        commit: the commit of the code, if known.
-        guard: rejects cross-site requests if no keys are configured.
-        recovering: a lock, so that one RECOVER runs at a time.
-    """
+    """The collaborators of the endpoints."""
 
     engine: Engine
     keys: Keys
@@ -74,10 +68,10 @@ class Context:
     unlabelled: UnlabelledRows
     broadcast: Broadcast
     budget: BodyBudget
-    commit: str | None = None
-    guard: Guard = field(default_factory=Guard)
+    commit: str | None = None  # the commit of the code, if known
+    guard: Guard = field(default_factory=Guard)  # rejects cross-site requests if no keys are configured
     reader: BodyReader = field(default_factory=BodyReader)
-    recovering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    recovering: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while weights are recovered
 
 
 async def _context(request: Request) -> Context:
@@ -142,8 +136,7 @@ _fresh_enough, FRESHNESS = validate_call(fresh_enough), ("min_version", "consist
 async def fresh_by_query(request: Request, *others: str) -> Freshness:
     """``fresh_enough`` for a request that FastAPI does not read; it may also have the queries ``others``.
 
-    Raises:
-        Invalid, RequestValidationError: naming the query parameter.
+    ``Invalid`` and ``RequestValidationError`` name the wrong parameter.
     """
     known_queries(request, *FRESHNESS, *others)
     given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name in FRESHNESS}
@@ -193,11 +186,7 @@ IdempotencyKey = Annotated[str | None, Depends(idempotency_key)]
 
 
 def known_queries(request: Request, *names: str) -> None:
-    """Refuse unknown and repeated query parameters.
-
-    Raises:
-        Invalid: naming them.
-    """
+    """``Invalid`` for an unknown or repeated query parameter."""
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in names:

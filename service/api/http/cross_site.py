@@ -35,11 +35,7 @@ _ORIGIN_FORM = re.compile(r"https?://[^/?#@\s]+")
 
 
 def origins_of(text: str) -> tuple[str, ...]:
-    """The origins of ``ONEPASS_CORS_ORIGINS``.
-
-    Raises:
-        ValueError: one is invalid.
-    """
+    """The origins of ``ONEPASS_CORS_ORIGINS``; ``ValueError`` if one is invalid."""
     found = tuple(own.strip().lower().removesuffix("/") for own in text.split(",") if own.strip())
     for own in found:
         if own != "*" and _ORIGIN_FORM.fullmatch(own) is None:
@@ -48,11 +44,7 @@ def origins_of(text: str) -> tuple[str, ...]:
 
 
 def proxies_of(text: str) -> tuple[Network, ...]:
-    """The networks of ``ONEPASS_TRUSTED_PROXIES``; an address is a network of one.
-
-    Raises:
-        ValueError: one is invalid.
-    """
+    """The networks of ``ONEPASS_TRUSTED_PROXIES``; an address is a network of one. ``ValueError`` if one is invalid."""
     try:
         return tuple(ipaddress.ip_network(own.strip()) for own in text.split(",") if own.strip())
     except ValueError as error:
@@ -62,10 +54,8 @@ def proxies_of(text: str) -> tuple[Network, ...]:
 class Guard:
     """Refuses requests that may come from a page of another site, by their host and origin.
 
-    Args:
-        hosts: of ``ONEPASS_ALLOWED_HOSTS``: names, or ``*`` for any.
-        origins: of ``ONEPASS_CORS_ORIGINS``.
-        proxies: of ``ONEPASS_TRUSTED_PROXIES``.
+    The arguments are those of ``ONEPASS_ALLOWED_HOSTS`` (names, or ``*`` for any), ``ONEPASS_CORS_ORIGINS`` and
+    ``ONEPASS_TRUSTED_PROXIES``.
     """
 
     def __init__(self, hosts: str = "", origins: Iterable[str] = (), proxies: Sequence[Network] = ()) -> None:
@@ -73,11 +63,7 @@ class Guard:
         self._origins, self._proxies = frozenset(origins), proxies
 
     def check(self, scope: Scope) -> None:
-        """Let a request in.
-
-        Raises:
-            Forbidden: it may come from another site's page.
-        """
+        """``Forbidden`` if a request may come from another site's page."""
         sent = {name: value for name, value in scope["headers"] if name in _WANTED}
         host = sent.get(_HOST, b"")
         if not is_known(host, self._hosts):

@@ -62,10 +62,8 @@ def read(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
-    """Like ``decode``, for a body of at most ``most`` values, which are counted before it is decoded.
-
-    Raises:
-        NotJson, Invalid: as ``decode``, or there are more.
+    """Like ``decode``, for a body of at most ``most`` values, which are counted before it is decoded; ``Invalid`` if it
+    has more.
     """
     if body.count(b",") > most and json_pieces.count(body, b",") > most:
         raise Invalid.of("body", "contains too many names and values", f"<= {most}")
@@ -256,11 +254,7 @@ _any_object = msgspec.json.Decoder(dict[str, Any])
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The object of a route that takes no rows.
-
-    Raises:
-        NotJson, Invalid: it is not one.
-    """
+    """The object of a route that takes no rows; errors as of ``large``."""
     return large(body, _any_object, OBJECT_VALUES_MAX)
 
 

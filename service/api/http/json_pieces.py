@@ -30,11 +30,7 @@ def is_list(text: bytes | msgspec.Raw) -> bool:
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """Decode a body; the lists of a large one are decoded in pieces.
-
-    Raises:
-        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: as the decoder.
-    """
+    """Decode a body; the lists of a large one are decoded in pieces. Raises ``UNREADABLE``, as the decoder."""
     if len(body) > LARGE_BYTES:
         with suppress(*UNREADABLE, KeyError, TypeError):  # the decoder says why
             return _whole(body, decoder.type)  # type: ignore[no-any-return]  # of the decoder's type

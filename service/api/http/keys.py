@@ -51,21 +51,13 @@ class Bucket:
 
 @dataclass(slots=True)
 class Key:
-    """One secret of a key.
+    """One secret of a key."""
 
-    Attributes:
-        name: the key's name, for logs and errors.
-        level: the highest scope's level.
-        models: name patterns; empty: every model.
-        expires: seconds since 1970, or None.
-        bucket: shared by all secrets of this name.
-    """
-
-    name: str
-    level: int
-    models: tuple[str, ...]
-    expires: float | None = None
-    bucket: Bucket = field(default_factory=lambda: Bucket(0.0, 0.0))
+    name: str  # for logs and errors
+    level: int  # of the highest scope
+    models: tuple[str, ...]  # name patterns; empty: every model
+    expires: float | None = None  # seconds since 1970, or None
+    bucket: Bucket = field(default_factory=lambda: Bucket(0.0, 0.0))  # shared by all secrets of this name
 
     @property
     def scope(self) -> Scope:
@@ -123,8 +115,7 @@ class Keys:
     def replace(self, text: str) -> int:
         """Replace the keys; returns their number. Rate limits continue.
 
-        Raises:
-            ValueError: as for ``Keys``, or there are none, which would allow everything; nothing has changed.
+        ``ValueError`` as for ``Keys``, or if there are none, which would allow everything; nothing has changed then.
         """
         found = self._parsed(text)
         if not found:
@@ -159,10 +150,7 @@ class Keys:
     def check(self, sent: Mapping[bytes, bytes], scope: str, model: str | None) -> Key | None:
         """Admit and count a request, once per request; returns its key, None if no keys are configured.
 
-        Args:
-            sent: the header lines of the request.
-            scope: the scope it needs.
-            model: its model, if any.
+        ``sent`` are its header lines; ``scope`` is the scope it needs, ``model`` its model, if any.
 
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request is refused.
@@ -178,11 +166,7 @@ class Keys:
         return key
 
     def caller(self, sent: Mapping[bytes, bytes]) -> Key | None:
-        """The key of a request, or None if no keys are configured.
-
-        Raises:
-            Unauthorized: keys are configured, and the request has none of them.
-        """
+        """The key of a request, None if no keys are configured; ``Unauthorized`` if it has none of them."""
         if not self._keys:
             return None
         kind, _, token = sent.get(b"authorization", b"").partition(b" ")
@@ -195,11 +179,7 @@ class Keys:
         return key
 
     def allow(self, sent: Mapping[bytes, bytes], scope: str, model: str | None) -> None:
-        """Check that the key of an admitted request also allows this.
-
-        Raises:
-            Unauthorized, Forbidden: it does not.
-        """
+        """Check that the key of an admitted request also allows this; ``Unauthorized`` or ``Forbidden`` if not."""
         key = self.caller(sent)
         if key is not None:
             _require(key, scope, model)
@@ -234,11 +214,7 @@ def _members(text: str, from_file: bool) -> Iterator[tuple[str, str]]:
 
 
 def _parse(part: str) -> tuple[bytes, Key]:
-    """The digest of a secret, and its key.
-
-    Raises:
-        ValueError: describes the problem without repeating the text.
-    """
+    """The digest of a secret, and its key; ``ValueError`` describes what is wrong without repeating the text."""
     fields = part.split(":")
     if not 3 <= len(fields) <= 5 or not all(fields[:3]):
         raise ValueError("is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]")
@@ -283,8 +259,7 @@ BYTES_MAX = 2**20
 def text_of(path: Path) -> str:
     """The content of a file with keys or another secret.
 
-    Raises:
-        OSError, ValueError: it cannot be read, is not UTF-8, or too large.
+    ``OSError`` or ``ValueError`` if it cannot be read, is not UTF-8, or is too large.
     """
     with path.open("rb") as file:
         content = file.read(BYTES_MAX + 1)
@@ -294,13 +269,7 @@ def text_of(path: Path) -> str:
 
 
 class KeyFile:
-    """Follows a file.
-
-    Args:
-        path: the file.
-        keys: the keys in it; updated when it changes.
-        look_s: how often it is read.
-    """
+    """Follows the file of some keys, which it updates; the file is read every ``look_s`` seconds."""
 
     def __init__(self, path: Path, keys: Keys, look_s: float = LOOK_S) -> None:
         self._path, self._keys, self._look_s = path, keys, look_s

@@ -20,11 +20,7 @@ def wrong_media(allowed: tuple[str, ...]) -> WrongMedia:
 
 
 def check_media_type(kind: str, sparse: bool) -> None:
-    """Refuse a format that does not suit the model's rows.
-
-    Raises:
-        WrongMedia: ``allowed`` lists those that do.
-    """
+    """``WrongMedia`` for a format that does not suit the model's rows, with those that do."""
     allowed = SPARSE_TABLES if sparse else DENSE_TABLES
     if kind not in allowed:
         rows = "takes named sparse rows" if sparse else "has features of its own, not sparse rows"

@@ -13,14 +13,9 @@ FORM = re.compile(r"(?:/[A-Za-z0-9_.~-]+)*")
 
 
 def parse(text: str, taken: Iterable[str]) -> str:
-    """A root path as it stands before other paths: "" or ``/ml``.
+    """A root path as it stands before other paths: "" or ``/ml``. A trailing slash of the setting has no effect.
 
-    Args:
-        text: the setting; a trailing slash has no effect.
-        taken: paths of the service that the prefix must not equal.
-
-    Raises:
-        ValueError: it is none.
+    ``ValueError`` if it is not a path, or if the service itself has it (``taken``).
     """
     root = text.rstrip("/")
     if FORM.fullmatch(root) is None or {".", ".."} & {*root.split("/")}:

@@ -77,11 +77,7 @@ def tagged(answer: Response, tag: str) -> Response:
 
 
 async def shown(replica: Replica, status: int = 200) -> Response:
-    """The document of a model that GET returns.
-
-    Raises:
-        ModelDown: it is out of service.
-    """
+    """The document of a model that GET returns; ``ModelDown`` if it is out of service."""
     async with replica.held():
         return json_of(await in_thread_if_large(_size(replica.model), model, replica), status)
 
@@ -92,11 +88,8 @@ async def conditional(
     """The answer with a document of a model, or 304 for a client that has the present version.
 
     ``make`` makes the document of the model, which is held still, in a thread if it is large: ``size`` is its assumed
-    cost, in bytes of a body, by default that of metrics and features.
-
-    Raises:
-        ModelDown: the model is out of service.
-        Exception: as ``make``.
+    cost, in bytes of a body, by default that of metrics and features. Raises what ``make`` raises, and ``ModelDown`` if
+    the model is out of service.
     """
     if (same := not_modified(request, replica)) is not None:
         return same

@@ -179,10 +179,8 @@ def _cursor(sort: Order, place: ListPosition) -> str:
 
 
 def _place(sort: Order, cursor: str | None) -> ListPosition:
-    """The position that a cursor of an order names; without a cursor, the one before all models.
-
-    Raises:
-        Invalid: for ``cursor``, if it is not one of this order.
+    """The position that a cursor of an order names, before all models without one; ``Invalid`` if it is of another
+    order.
     """
     if cursor is None:
         return ListPosition()

@@ -141,10 +141,8 @@ async def _recovered(
 ) -> tuple[WeightsAnswer, str]:
     """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread.
 
-    Their tag is that of the version that they are of.
-
-    Raises:
-        Busy: earlier recoveries took longer than a request may wait.
+    Their tag is that of the version that they are of. ``Busy`` if earlier recoveries took longer than a request may
+    wait.
     """
     if sparsity is None:
         sparsity = min(sparsity_bound(schema.width, len(names)), replica.model.config.params["sparsity"])

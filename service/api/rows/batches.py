@@ -49,12 +49,9 @@ async def read_batch(
 
 
 async def identity_of_batch(request: Request, body: bytes, table: Table, prefix: str, *before: bytes) -> Identity:
-    """The identity of a batch, by which a retry is recognised.
+    """The identity of a batch, by which a retry is recognised; errors as of ``identity_of``.
 
     ``prefix`` is that of the ids of its rows; an Idempotency-Key covers ``before``, the query and the body.
-
-    Raises:
-        Invalid, TooLarge: as ``identity_of``.
     """
     key, whole = request.headers.get("idempotency-key"), (*before, request.scope["query_string"], b"\n", body)
     place = table.path("id")

@@ -35,10 +35,7 @@ Plan = Callable[[Model, tuple[str, ...]], Segment | None]
 async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[RowValidator], T]) -> T:
     """Validate rows against the model; once more if they are refused and the replica was behind the log.
 
-    Rows of large bodies, of ``size`` bytes, are read in a thread.
-
-    Raises:
-        Invalid, Conflict: as ``read``.
+    Rows of large bodies, of ``size`` bytes, are read in a thread. Raises what ``read`` raises.
     """
     version = replica.version
     try:
@@ -60,13 +57,7 @@ async def commit_change(
     """Commit a change of a model, after a snapshot if it removes a learner, or give its first answer again.
 
     ``plan`` makes the entry from the model at the log's head and the ids, None if nothing changes; ``size_of`` is its
-    cost, in bytes of a body.
-
-    Returns:
-        The model, and the answer; None if nothing changes.
-
-    Raises:
-        Exception: as ``plan``.
+    cost, in bytes of a body. Returns the model and the answer, None if nothing changes. Raises what ``plan`` raises.
     """
     engine = ctx.engine
     replica = await engine.replica(name, Freshness(strong=True))
@@ -89,11 +80,8 @@ async def after(ctx: Context, name: str, reply: Reply | None) -> Replica:
 
 
 async def answer_if_seen(ctx: Context, replica: Replica, identity: Identity, error: Exception) -> Reply:
-    """The first answer to a request that is about to be refused, if all its ids have been seen.
-
-    Raises:
-        Exception: ``error``, if it has no ids or one of them has not been seen.
-        RequestConflict: an id was sent with a different label or body, or its first answer was a refusal.
+    """The first answer to a request that is about to be refused, as ``first_reply``; ``error`` unless all its ids, of
+    which it must have some, have been seen.
     """
     ids = identity.ids
     found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids) if ids else []

@@ -13,8 +13,7 @@ ALLOWED = f"a number > 0 and <= {LEVEL_MAX}"
 def level_of(given: object, task: str, text: str | None = None) -> float | None:
     """The level that the body or, as ``text``, the query of a batch asks for; None: no intervals.
 
-    Raises:
-        Invalid: for the field, also if both have a level.
+    ``Invalid`` if it is not a level, or if both have one.
     """
     if text is not None:
         if given is not None:

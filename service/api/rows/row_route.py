@@ -54,8 +54,7 @@ class RowRequest(Request):
     async def small_json(self, limit: int) -> bytes | None:
         """The body if it is plain JSON, complete, and too small to be counted; otherwise it can still be read.
 
-        Raises:
-            ClientDisconnect: the client has gone.
+        ``ClientDisconnect`` if the client has gone.
         """
         lines, bound = self.lines, min(limit, SMALL_BYTES)
         message: Mapping[str, Any] = await self._receive()

@@ -41,8 +41,7 @@ ROW_BYTES = 512
 def is_tracked(given: bool | None, text: str | None) -> bool:
     """Whether the rows of a batch are kept, as the body or, as ``text``, the query says.
 
-    Raises:
-        Invalid: for the field, also if both have a value.
+    ``Invalid`` if it is neither true nor false, or if both say it.
     """
     if text is None:
         return bool(given)
@@ -60,10 +59,9 @@ def rows_most(model: Model) -> int:
 
 
 def outside_of(validator: RowValidator, table: Table, track: bool) -> Sequence[Label | float | None] | None:
-    """What a model outside predicted for rows that are tracked; None where nothing was sent.
+    """What a model outside predicted for rows that are tracked; None if nothing was sent.
 
-    Raises:
-        Invalid: naming a value that no label can be, or the field if the rows are not tracked.
+    ``Invalid`` names a value that no label can be, or the field if the rows are not tracked.
     """
     if table.served is None:
         return None

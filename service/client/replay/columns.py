@@ -102,12 +102,10 @@ class Column(NamedTuple):
 def columns_of(
     cells: Mapping[str, Sequence[str]], decimal: str | None = None, dates: str | None = None
 ) -> dict[str, Column]:
-    """The columns of a file by name; if one has decimal commas, points separate thousands in all of them.
+    """The columns of a file by name, as their first cells show.
 
-    Args:
-        cells: the first cells of each column.
-        decimal: "." or ","; None: as the cells tell.
-        dates: the form of dates, as strptime has it; None: as the cells tell.
+    If one has decimal commas, points separate thousands in all of them. ``decimal`` ("." or ",") and ``dates`` (a form
+    of strptime) are not guessed if they are given.
     """
     others = (BOOLEAN, TIME, DATES if dates is None else _dates(dates))
     if decimal is None:  # commas only where points alone do not do

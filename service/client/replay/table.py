@@ -81,10 +81,8 @@ class Batch(NamedTuple):
     body: bytes  # header and rows as the service reads them, CSV in UTF-8
 
     def send(self, session: Session, path: str, **params: str) -> Any:
-        """Send the rows, and return the answer.
-
-        Raises:
-            Failed: the service refused some, named by lines and cells, or is unreachable.
+        """Send the rows, and return the answer; ``Failed`` if the service is unreachable or refuses some, with their
+        lines and cells.
         """
         try:
             return session.ask("POST", path, params=params, headers=CSV_TYPE, content=self.body)
@@ -114,10 +112,8 @@ class Table:
     """A file with a header and rows, which is read once.
 
     By default the separator is that of the header, and the encoding is UTF-8, UTF-16 if it has a byte order mark, or
-    else Windows-1252. A column of ids is not a feature. ``skipped`` counts rows without a label.
-
-    Raises:
-        Failed: the file cannot be read, has no such columns, or no label in its first rows.
+    else Windows-1252. A column of ids is not a feature. ``skipped`` counts rows without a label. ``Failed`` if the file
+    cannot be read, has no such columns, or no label in its first rows.
     """
 
     def __init__(self, given: ReadOptions, row_id: str | None = None) -> None:

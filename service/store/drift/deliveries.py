@@ -22,15 +22,10 @@ _NEXT = script("basics", "next_delivery")
 
 
 class Due(NamedTuple):
-    """What a webhook is owed.
+    """What a webhook is owed."""
 
-    Attributes:
-        missed: entries that left the capped stream before it had them.
-        event: the next one; None: there is none, or it is another consumer's turn.
-    """
-
-    missed: int
-    event: StoredEvent | None
+    missed: int  # entries that left the capped stream before it had them
+    event: StoredEvent | None  # the next one; None: there is none, or it is another consumer's turn
 
 
 class Deliveries:

@@ -58,10 +58,8 @@ class DriftStream:
     ) -> tuple[AlarmPosition | None, int]:
         """Add the alarms that are new; without any, ask how far they are published.
 
-        ``after`` is how far they are believed to be published, NOTHING: not known; ``alarms`` follow, in order.
-
-        Returns:
-            How far they are now, None where the model was deleted; and how many were new: the last ones.
+        ``after`` is how far they are believed to be published, NOTHING: not known; ``alarms`` follow, in order. Returns
+        how far they are now, None if the model was deleted, and how many were new: the last ones.
         """
         args: list[bytes | str | int] = [ModelKeys(name, incarnation).member(), name, self._kept, _text(after)]
         for each in alarms:

@@ -39,23 +39,14 @@ START = StreamPosition(0, 0)
 
 
 class StreamItem(NamedTuple):
-    """An alarm on its way into the stream.
-
-    Attributes:
-        alarm: which one.
-        event_id: the event that it is, or has joined.
-        kind: which test found it, or ``joined``.
-        time_ms: the time of the event's entry in the log.
-        mark: HELD_BACK, JOINED or "".
-        body: JSON, empty where the outbox does not list the alarm: it is only counted.
-    """
+    """An alarm on its way into the stream."""
 
     alarm: AlarmPosition
-    event_id: str
-    kind: str
-    time_ms: int
-    mark: str
-    body: bytes
+    event_id: str  # of the event that it is, or has joined
+    kind: str  # which test found it, or ``joined``
+    time_ms: int  # of the event's entry in the log
+    mark: str  # HELD_BACK, JOINED or ""
+    body: bytes  # JSON; empty if the outbox does not list the alarm: then it is only counted
 
 
 NONE_LATER = b"0 "

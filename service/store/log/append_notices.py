@@ -74,19 +74,15 @@ class AppendNotices:
     async def held(self, names: Sequence[str]) -> set[str]:
         """Those of the models that some process, this one too, has subscribed to: all that hold a model have.
 
-        Raises:
-            StoreDown, StoreFull: the store did not answer.
+        ``StoreDown`` or ``StoreFull`` if the store did not answer.
         """
         counts = await self._connection.listeners([ModelKeys(name, "").notices for name in names])
         return {name for name, count in zip(names, counts, strict=True) if count}
 
     async def listen(self, heard: Callable[[AppendNotice], None], begun: Callable[[str], None]) -> None:
-        """Pass on every notice until the connection breaks.
+        """Pass on every notice until the connection breaks, which raises ``StoreDown`` or ``StoreFull``.
 
         ``begun`` is called with the name of each model whose channel has just been subscribed.
-
-        Raises:
-            StoreDown, StoreFull: always, in the end.
         """
         loop = asyncio.get_running_loop()
         failure: asyncio.Future[Exception] = loop.create_future()

@@ -41,35 +41,21 @@ class Answers(NamedTuple):
 
 
 class NamedState(NamedTuple):
-    """A state, or large segment, that a segment names.
-
-    Attributes:
-        digest: of its bytes.
-        size: their number.
-    """
+    """A state, or large segment, that a segment names."""
 
     digest: str
-    size: int
+    size: int  # in bytes
 
 
 class SegmentIn(msgspec.Struct, frozen=True, gc=False):
-    """One request's share of an entry.
-
-    Attributes:
-        blob: its bytes.
-        ids: none, one for the whole segment, or one per row.
-        digests: one per id, to detect another request under the same id; no colons.
-        rows: number of rows in the blob.
-        pending: the tracked prediction that this segment settles, or None.
-        state: the state or large segment that the blob names, whose pieces are already written; or None.
-    """
+    """One request's share of an entry."""
 
     blob: bytes
-    ids: tuple[str, ...] = ()
-    digests: tuple[str, ...] = ()
-    rows: int = 1
-    pending: str | None = None
-    state: NamedState | None = None
+    ids: tuple[str, ...] = ()  # none, one for the whole segment, or one per row
+    digests: tuple[str, ...] = ()  # one per id, to detect another request under the same id; no colons
+    rows: int = 1  # number of rows in the blob
+    pending: str | None = None  # the tracked prediction that this segment settles
+    state: NamedState | None = None  # the state or large segment that the blob names; its pieces are written before
 
     @property
     def nbytes(self) -> int:
@@ -87,47 +73,30 @@ class SegmentIn(msgspec.Struct, frozen=True, gc=False):
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
-    """An entry that a replica at ``version`` adds to a model's log.
-
-    Attributes:
-        name: model.
-        incarnation: the one the caller knows.
-        version: v0, the caller's version.
-        uid: uid of the entry that made v0; the incarnation for version 0.
-        writer: identifies the appending process, which has at most one append per model under way.
-        sequence: higher than in every earlier append of this writer; the same to repeat one whose reply was lost.
-        new_uid: uid of the new entry, if it is made.
-        segments: at least one, at most SEGMENTS_MAX.
-        id_ttl_ms: how long ids are remembered.
-        id_cap: how many ids are remembered at most.
-        max_bytes: the most bytes of entries to return; further ones are read separately.
-        summary: of the model at ``version``, stored unless the store has a later one; empty: none.
-        listening: how many connections of this process certainly get the model's notices. The server sends no notice
-            if there are no other listeners; -1 if it cannot know all of them.
-        state_version: of the appending code.
-        size: bytes of its requests in memory; more than ``nbytes``.
-    """
+    """An entry that a replica at ``version`` adds to a model's log."""
 
     name: str
-    incarnation: str
-    version: int
-    uid: str
-    writer: str
-    sequence: int
-    new_uid: str
-    segments: tuple[SegmentIn, ...]
-    id_ttl_ms: int
-    id_cap: int
-    max_bytes: int
-    summary: bytes = b""
+    incarnation: str  # the one the caller knows
+    version: int  # v0, the caller's version
+    uid: str  # uid of the entry that made v0; the incarnation for version 0
+    writer: str  # identifies the appending process, which has at most one append per model under way
+    sequence: int  # higher than in every earlier append of this writer; the same to repeat one whose reply was lost
+    new_uid: str  # uid of the new entry, if it is made
+    segments: tuple[SegmentIn, ...]  # at least one, at most SEGMENTS_MAX
+    id_ttl_ms: int  # how long ids are remembered
+    id_cap: int  # how many ids are remembered at most
+    max_bytes: int  # the most bytes of entries to return; further ones are read separately
+    summary: bytes = b""  # of the model at ``version``, stored unless the store has a later one; empty: none
+    # How many connections of this process certainly get the model's notices, -1 if that is unknown: without other
+    # listeners the server sends none.
     listening: int = 0
-    state_version: int = STATE_VERSION
-    size: int = 0
+    state_version: int = STATE_VERSION  # of the appending code
+    size: int = 0  # bytes of its requests in memory; more than ``nbytes``
 
     @property
     def nbytes(self) -> int:
         """Its approximate size on the wire: blobs, ids and digests."""
-        return sum(len(own.blob) + 2 * sum(map(len, own.ids)) for own in self.segments)
+        return sum(len(segment.blob) + 2 * sum(map(len, segment.ids)) for segment in self.segments)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.segments) <= SEGMENTS_MAX:
@@ -147,65 +116,43 @@ class SeenId:
 
 @dataclass(frozen=True, slots=True)
 class RememberedIds:
-    """The ids that a model remembers; reported if there is no room for more.
-
-    Attributes:
-        count: how many.
-        first_due_ms: when the first of them expires, by the server's clock; 0 if there are none.
-        wait_ms: the time until then; it is not compared.
-    """
+    """The ids that a model remembers; reported if there is no room for more."""
 
     count: int
-    first_due_ms: int
-    wait_ms: int = field(compare=False)
+    first_due_ms: int  # when the first of them expires, by the server's clock; 0 if there are none
+    wait_ms: int = field(compare=False)  # the time until then
 
 
 class SegmentOut(msgspec.Struct, frozen=True, gc=False):
-    """The result of a segment.
+    """The result of a segment."""
 
-    Attributes:
-        status: "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has only
-            these); "full": no room for its ids; "stateless": some pieces of the state it names are missing in the
-            store. The store keeps nothing of a segment that it did not add.
-        skip: rows of an added segment that are not learned.
-        seen: (row, its record) for every row that had been seen. In a retry, a row of ``skip`` whose id has been
-            forgotten meanwhile is missing.
-        remembered: of a "full" segment: how many ids there are, and when the first expires.
-    """
-
+    # "added"; "seen": all its ids had been seen, or some of them with another digest (``seen`` then has only these);
+    # "full": no room for its ids; "stateless": some pieces of the state it names are missing in the store. The store
+    # keeps nothing of a segment that it did not add.
     status: Status
-    skip: tuple[int, ...] = ()
+    skip: tuple[int, ...] = ()  # rows of an added segment that are not learned
+    # (row, its record) of every row that had been seen; in a retry without rows of ``skip`` whose ids are forgotten
     seen: tuple[tuple[int, SeenId], ...] = ()
-    remembered: RememberedIds | None = None
+    remembered: RememberedIds | None = None  # of a "full" segment: how many ids there are, and when the first expires
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
     """The result of an append. Unless ``code`` is "ok", nothing was written and only the head is set ("gone": 1 if
     another incarnation has the name now, else 0).
-
-    Attributes:
-        code: join.lua and append.lua define "gone", "ahead", "fork", "trimmed" and "fenced"; "foreign": the log has an
-            entry that Onepass did not write, and whether anything was written now is unknown; "other": code of another
-            state version has appended to the model.
-        head: the model's version now.
-        head_uid: its uid.
-        made: the version made by this append, or by the one it repeats; None if no segment was added.
-        time_ms: the time of that entry; 0 if there is none, or if a retry found it trimmed.
-        segments: one per segment of the request, in order.
-        entries: entries that others have appended after v0 and before ``made``.
-        complete: whether ``entries`` has all of these; if not, continue with ``read_after``.
-        safe: whether the requested number of replicas has it, and everything returned before it.
     """
 
+    # join.lua and append.lua define "gone", "ahead", "fork", "trimmed" and "fenced"; "foreign": the log has an entry
+    # that Onepass did not write, and whether anything was written now is unknown; "other": code of another state
+    # version has appended to the model
     code: Code
-    head: int
+    head: int  # the model's version now
     head_uid: str
-    made: int | None = None
-    time_ms: int = 0
-    segments: tuple[SegmentOut, ...] = ()
-    entries: tuple[RawEntry, ...] = ()
-    complete: bool = True
-    safe: bool = True
+    made: int | None = None  # the version made by this append, or by the one it repeats; None if no segment was added
+    time_ms: int = 0  # the time of that entry; 0 if there is none, or if a retry found it trimmed
+    segments: tuple[SegmentOut, ...] = ()  # one per segment of the request, in order
+    entries: tuple[RawEntry, ...] = ()  # entries that others have appended after v0 and before ``made``
+    complete: bool = True  # whether ``entries`` has all of these; if not, continue with ``read_after``
+    safe: bool = True  # whether the requested number of replicas has it, and everything returned before it
 
 
 def decode_seen(record: bytes) -> SeenId:
@@ -295,7 +242,7 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
     outs: tuple[SegmentOut, ...] = (_ADDED,)
     if segments != [b"added"]:
         full_segment = _FULL if full is None else structs.replace(_FULL, remembered=remembered_ids(*full))
-        outs = tuple([full_segment if told == b"full" else _segment(told) for told in segments])
+        outs = tuple([full_segment if answered == b"full" else _segment(answered) for answered in segments])
     after = entries(found, request.version) if found else ()
     return Appended(
         code,

@@ -17,8 +17,8 @@
     remembered answer    [1, outcome]                                   outcome: a ``core.entry.Outcome``
     tracked prediction   [1, space, X float64 (1, F), version, served]
 
-Arrays are little-endian float64 in C order. A version number stands in front; a record with another one is refused,
-never guessed at.
+Arrays are little-endian float64 in C order. A version number stands in front. Whatever reads bytes raises ValueError
+if they are corrupt or have another version: nothing is guessed at.
 """
 
 from collections.abc import Sequence
@@ -131,23 +131,14 @@ class Remembered(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Tracked(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """A tracked prediction: the row and the prediction that was served.
+    """A tracked prediction: the row and the prediction that was served."""
 
-    Attributes:
-        format: version of this record.
-        space: id of the feature space it was predicted in.
-        x: raw row, float64.
-        version: the version it was predicted with.
-        served: the prediction.
-        grace_ms: how long it is kept beyond the time when its label is due.
-    """
-
-    format: int
-    space: str
-    x: bytes
-    version: int
+    format: int  # of this record
+    space: str  # id of the feature space it was predicted in
+    x: bytes  # raw row, float64
+    version: int  # the version it was predicted with
     served: ServedPrediction
-    grace_ms: int = 0
+    grace_ms: int = 0  # how long it is kept beyond the time when its label is due
 
     @property
     def raw(self) -> Floats:
@@ -172,7 +163,7 @@ R = TypeVar("R", bound=_Versioned)
 
 
 def decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str) -> R:
-    """A record from bytes; ValueError for anything else, or another version."""
+    """A record from bytes."""
     try:
         record = decoder.decode(blob)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -218,24 +209,12 @@ def _declared(features: Sequence[Feature]) -> list[Any]:
 
 
 def decode(blob: Buffer, skip: tuple[int, ...] = ()) -> Segment:
-    """A segment from bytes.
-
-    Args:
-        blob: what ``encode`` gave.
-        skip: rows that the store found already seen.
-
-    Raises:
-        ValueError: corrupt, or of another format version.
-    """
+    """A segment from bytes; ``skip``: the rows whose ids the store had seen before."""
     return _segment(record_of(blob), skip)
 
 
 def record_of(blob: Buffer) -> Record:
-    """The record of a segment.
-
-    Raises:
-        ValueError: corrupt, or of another format version.
-    """
+    """The record of a segment."""
     return decoded(_segments, blob, "log segment")
 
 
@@ -336,11 +315,7 @@ def encode_answer(outcome: Outcome) -> bytes:
 
 
 def decode_answer(blob: bytes) -> Outcome:
-    """An outcome from bytes.
-
-    Raises:
-        ValueError: corrupt, or of another format version.
-    """
+    """An outcome from bytes."""
     return decoded(_answers, blob, "remembered answer").outcome
 
 
@@ -350,20 +325,12 @@ def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: i
 
 
 def decode_tracked(blob: bytes) -> Tracked:
-    """A tracked prediction from bytes.
-
-    Raises:
-        ValueError: corrupt, or of another format version.
-    """
+    """A tracked prediction from bytes."""
     return decoded(_tracked, blob, "tracked prediction")
 
 
 def config(blob: bytes) -> dict[str, Any]:
-    """A model's configuration as its JSON object.
-
-    Raises:
-        ValueError: not JSON, or not an object.
-    """
+    """A model's configuration as its JSON object; ``ValueError`` if it is not one."""
     try:
         return msgspec.json.decode(blob, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -38,11 +38,7 @@ def name(digest: str, size: int) -> bytes:
 
 
 def name_of(blob: Buffer) -> tuple[str, int] | None:
-    """Digest and size of the segment that ``blob`` names; None where it is a segment itself.
-
-    Raises:
-        ValueError: corrupt.
-    """
+    """Digest and size of the segment that ``blob`` names, None if it is one itself; ``ValueError`` if it is corrupt."""
     if blob[:8] != _NAMED:
         return None
     try:
@@ -73,22 +69,14 @@ class RawEntry(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ReadOn:
-    """Entries after a version, and whether they reach the head.
+    """Entries after a version, and whether they reach the head."""
 
-    Attributes:
-        code: "other": the next entry was written by code of another state version, which this one does not apply.
-        head, head_uid: the log's last entry.
-        entries: those after the version, up to the first of another state version.
-        complete: whether these are all.
-        left_bytes: the size of the next entry where it alone exceeds the bytes asked for, and was not returned.
-    """
-
-    code: Code
-    head: int
+    code: Code  # "other": the next entry was written by code of another state version, which this one does not apply
+    head: int  # version of the log's last entry
     head_uid: str
-    entries: tuple[RawEntry, ...] = ()
-    complete: bool = True
-    left_bytes: int = 0
+    entries: tuple[RawEntry, ...] = ()  # those after the version, up to the first of another state version
+    complete: bool = True  # whether these reach the head
+    left_bytes: int = 0  # size of the next entry if it alone exceeds the bytes asked for, and was not returned
 
 
 def read_on(answer: list[Any], version: int) -> ReadOn:
@@ -128,10 +116,8 @@ def _state(item: list[Any]) -> int:
 
 
 def raw_entry(item: list[Any], state: int | None = None) -> RawEntry:
-    """One entry of a stream's reply, whose fields are in the order in which they are written (log.py).
-
-    Raises:
-        ValueError: it is not ours.
+    """One entry of a stream's reply, whose fields are in the order in which they are written (log.py); ``ValueError``
+    if it is not ours.
     """
     entry_id, fields = item
     state = _state(item) if state is None else state

@@ -23,38 +23,23 @@ MERGED_BYTES_MAX = 131_072
 
 
 class RowKind(NamedTuple):
-    """What rows have in common that may be merged.
+    """What rows have in common that may be merged."""
 
-    Attributes:
-        space: their feature space.
-        width: bytes of a row.
-        numbers: whether labels are numbers.
-        discounts, weights: whether there are some.
-    """
-
-    space: str
-    width: int
-    numbers: bool
+    space: str  # their feature space
+    width: int  # bytes of a row
+    numbers: bool  # whether labels are numbers
     discounts: bool
     weights: bool
 
 
 class DecodedEntry(NamedTuple):
-    """An entry and the records of its segments.
-
-    Attributes:
-        raw: as it was read.
-        records: none where it is large, names one of them or is corrupt: it is left to what applies it by itself.
-        kind: of its rows; None where it goes by itself.
-        size: its bytes on the log.
-        rows: how many; 0 where it goes by itself.
-    """
+    """An entry and the records of its segments."""
 
     raw: RawEntry
-    records: list[Record]
-    kind: RowKind | None
-    size: int
-    rows: int
+    records: list[Record]  # empty if the entry is large, names a large one or is corrupt: it is then applied by itself
+    kind: RowKind | None  # of its rows; None if it is applied by itself
+    size: int  # bytes on the log
+    rows: int  # 0 if it is applied by itself
 
 
 def entry_runs(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator[list[DecodedEntry]]:

@@ -85,11 +85,9 @@ class Log:
     ) -> list[Appended | Unavailable]:
         """Append to many models in one round trip; what fails for one does not concern the others.
 
-        Args:
-            requests: the appends.
-            safety: which replicas must have an append for it to be ``safe``.
-            large_bytes: of one that travels by itself, on a connection that carries no other model's: it has more time
-                than the store's timeout, in proportion to its bytes.
+        ``safety`` says which replicas must have an append for it to be ``safe``. ``large_bytes`` is the size of one
+        that travels by itself, on a connection that carries no other model's: it has more time than the store's
+        timeout, in proportion to its bytes.
         """
         calls = [*map(append_call, requests)]
         results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
@@ -98,10 +96,8 @@ class Log:
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
 
-        Of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip.
-
-        Returns:
-            Of each True; False where the caller is not, or no longer, on this log; else why the store failed.
+        Of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip. Returns True for each,
+        False if the caller is not, or no longer, on this log, else why the store failed.
         """
         known: list[Unavailable | bool] = []
         for at in range(0, len(answers), RECORDED_AT_ONCE):

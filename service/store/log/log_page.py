@@ -24,29 +24,21 @@ _PAGE = script("page_log")
 
 
 class LoggedEntry(NamedTuple):
-    """An entry of a log.
-
-    Attributes:
-        version, time_ms: which one, and when it was committed.
-        kinds: what its requests were, each kind once.
-        rows: rows in it that were to be learned; None where it holds none.
-        writer: the process that committed it.
-    """
+    """An entry of a log."""
 
     version: int
     time_ms: int
-    kinds: tuple[str, ...]
-    rows: int | None
-    writer: str
+    kinds: tuple[str, ...]  # of its requests, each kind once
+    rows: int | None  # rows to learn in it; None if it holds none
+    writer: str  # the process that committed it
 
 
 async def read_back(
     connection: Connection, name: str, incarnation: str, newest: int, oldest: int, limit: int
 ) -> list[LoggedEntry]:
-    """Up to ``limit`` kept entries from version ``newest`` down to ``oldest``; none where the model is gone.
+    """Up to ``limit`` kept entries from version ``newest`` down to ``oldest``; none if the model is gone.
 
-    Raises:
-        StoreDown: the store did not answer, or answered that it cannot.
+    ``StoreDown`` if the store did not answer, or answered that it cannot.
     """
     keys = ModelKeys(name, incarnation)
     found: list[LoggedEntry] = []

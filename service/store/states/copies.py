@@ -20,17 +20,12 @@ _COPY = script("basics", "copy")
 
 
 class Origin(NamedTuple):
-    """Where a copy is from.
-
-    Attributes:
-        name, incarnation, version: the model that was copied, and its version then.
-        key: the Idempotency-Key of the request; empty where it had none.
-    """
+    """The model that was copied, and its version then."""
 
     name: str
     incarnation: str
     version: int
-    key: str
+    key: str  # the Idempotency-Key of the request; empty if it had none
 
     def asked_again(self, other: "Origin | None") -> bool:
         """Whether a copy that is from there was made by this request, which is sent again."""
@@ -66,11 +61,8 @@ class Copy:
 async def write(connection: Connection, copy: Copy, state: Buffer) -> tuple[str, Origin | None]:
     """Write a copy with its state, a snapshot that ``copy.info`` describes, unless the name is taken.
 
-    Returns:
-        The incarnation that has the name now, and where that is from; where it is not the copy's, nothing was written.
-
-    Raises:
-        StoreDown: the store did not answer, or answered that it cannot; pieces that were written expire.
+    Returns the incarnation that has the name now, and its origin; if it is not the copy's, nothing was written.
+    ``StoreDown`` if the store did not answer, or answered that it cannot; pieces that were written expire.
     """
     keys, info = ModelKeys(copy.name, copy.incarnation), copy.info
     await pieces.scatter(connection, keys.chunks(0), f"{info.digest}:", state)

@@ -30,39 +30,24 @@ class CorruptSnapshot(ValueError):
 
 
 class SnapshotInfo(msgspec.Struct, frozen=True):
-    """The description of a snapshot.
-
-    Attributes:
-        version: the version whose state it is.
-        uid: uid of the entry that made the version; the incarnation for version 0.
-        rows: rows learned up to it.
-        time_ms: when it was taken.
-        bytes: its length.
-        digest: blake2b-16 of it, hexadecimal.
-        state_version: of the code that wrote it.
-    """
+    """The description of a snapshot."""
 
     version: int
-    uid: str
-    rows: int
-    time_ms: int
+    uid: str  # of the entry that made the version; the incarnation for version 0
+    rows: int  # rows learned up to it
+    time_ms: int  # when it was taken
     bytes: int
-    digest: str
-    state_version: int = STATE_VERSION
+    digest: str  # blake2b-16 of it, hexadecimal
+    state_version: int = STATE_VERSION  # of the code that wrote it
 
 
 class Written(NamedTuple):
-    """What became of a snapshot.
+    """What became of a snapshot."""
 
-    Attributes:
-        outcome: "published"; "same", "differs" or "not compared" where the version had been published before, with
-            these bytes, with others, or by code of another state version; "refused": another incarnation, a version
-            that is not on this log, or older than those kept.
-        digest: of the snapshot that is published; empty where it was refused.
-    """
-
+    # "same", "differs", "not compared": published before, with these bytes, with others, or by code of another state
+    # version; "refused": another incarnation, a version that is not on this log, or older than those kept
     outcome: Literal["published", "same", "differs", "not compared", "refused"]
-    digest: str = ""
+    digest: str = ""  # of the published snapshot; empty if it was refused
 
     @property
     def held(self) -> bool:
@@ -84,12 +69,9 @@ class Snapshots:
     ) -> Written:
         """Write and publish a snapshot, the new ``guard`` or not; keep the ``keep`` newest, trim the log to the oldest.
 
-        Returns:
-            What became of it. A version that is published already, by another replica or by a call whose answer got
-            lost, stays as it is: "differs" means that two replicas have made two states of one log.
-
-        Raises:
-            ValueError: the length that ``info`` gives is not that of ``blob``; its digest is checked by who reads it.
+        A version that is published already, by another replica or by a call whose answer got lost, stays as it is: the
+        outcome "differs" means that two replicas have made two states of one log. ``ValueError`` if ``blob`` has not
+        the length that ``info`` gives; readers check its digest.
         """
         if info.bytes != len(blob):
             raise ValueError("the length is not the snapshot's")
@@ -106,11 +88,7 @@ class Snapshots:
         return sorted(filter(None, map(_info, answer)), key=lambda info: -info.version)
 
     async def read(self, name: str, incarnation: str, info: SnapshotInfo) -> memoryview:
-        """The snapshot's bytes.
-
-        Raises:
-            CorruptSnapshot: pieces are missing, or length or digest differ.
-        """
+        """The snapshot's bytes; ``CorruptSnapshot`` if pieces are missing, or length or digest differ."""
         key = ModelKeys(name, incarnation).chunks(info.version)
         blob = await pieces.gather(self._connection, key, f"{info.digest}:", info.bytes)
         if blob is None or await asyncio.to_thread(digest, blob) != info.digest:

@@ -34,8 +34,7 @@ class States:
     async def write(self, name: str, incarnation: str, digest: str, state: Buffer) -> None:
         """Write the pieces of a state with this ``pieces.digest``; an entry has to refer to them within the hour.
 
-        Raises:
-            Recreated: the model has another incarnation now, or none.
+        ``Recreated`` if the model has another incarnation now, or none.
         """
         keys = ModelKeys(name, incarnation)
         for number, piece in pieces.cut(state):
@@ -44,11 +43,7 @@ class States:
                 raise Recreated(f"model {name} was deleted or created again: send the request again")
 
     async def read(self, name: str, incarnation: str, digest: str, size: int) -> memoryview:
-        """The bytes of a state.
-
-        Raises:
-            StateLost: pieces are missing, or length or digest differ.
-        """
+        """The bytes of a state; ``StateLost`` if pieces are missing, or length or digest differ."""
         state = await pieces.gather(self._connection, ModelKeys(name, incarnation).state(digest), "", size)
         if state is None or await asyncio.to_thread(pieces.digest, state) != digest:
             raise StateLost(f"the state {digest} of {name} is missing or damaged in the store")

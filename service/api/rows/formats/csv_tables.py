@@ -85,11 +85,7 @@ def _rows(body: bytes, delimiter: str, most: int) -> tuple[list[str], list[list[
 
 
 def text_of(body: bytes) -> str:
-    """A body as text.
-
-    Raises:
-        NotTable: it is not UTF-8.
-    """
+    """A body as text; ``NotTable`` if it is not UTF-8."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -24,20 +24,13 @@ REQUIRED = ("columns", "data", "rows", "labels")
 
 
 class RowFormat(NamedTuple):
-    """How the rows of a route come.
+    """How the rows of a route come."""
 
-    Attributes:
-        record: decodes a row by name.
-        body: decodes an object that holds rows: none of its fields is required.
-        columns, by_name, sparse: the fields of one that go together: with rows by column, by name, and as lists of
-            names and values.
-    """
-
-    record: "msgspec.json.Decoder[Any]"
-    body: "msgspec.json.Decoder[Any]"
-    columns: Names
-    by_name: Names
-    sparse: Names = ()
+    record: "msgspec.json.Decoder[Any]"  # decodes a row by name
+    body: "msgspec.json.Decoder[Any]"  # decodes an object that holds rows: none of its fields is required
+    columns: Names  # the fields of an object with rows by column
+    by_name: Names  # with rows by name
+    sparse: Names = ()  # with rows as lists of names and values
 
     @property
     def labelled(self) -> bool:
@@ -65,8 +58,7 @@ _sparse_row = msgspec.json.Decoder(schemas.SparseRow)
 def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
     """The rows of a JSON body; ``sparse``: of a model whose rows may have any names.
 
-    Raises:
-        NotJson, Invalid: it is invalid, or a row is; names the first one.
+    ``NotJson`` or ``Invalid`` if the body or a row is invalid; names the first one.
     """
     try:
         if json_pieces.is_list(body):
@@ -133,8 +125,7 @@ def _is_record(row: msgspec.Raw) -> bool:
 def read_lines(form: RowFormat, body: bytes, most: int) -> Table:
     """The rows of NDJSON, at most one more than ``most``; ignores blank lines.
 
-    Raises:
-        NotJson, Invalid: names the first line that is not a valid row, counted as in a file.
+    ``NotJson`` or ``Invalid`` names the first line that is not a valid row, counted as in a file.
     """
     numbers, lines = list[int](), list[bytes]()
     for number, line in enumerate(io.BytesIO(body), 1):
@@ -180,10 +171,8 @@ def _at(place: RowPlace, row: int, problems: Iterable[Problem]) -> list[Problem]
 
 
 def _by_name(form: RowFormat, rows: Sequence[bytes | msgspec.Raw], place: RowPlace) -> Table:
-    """Rows by name as a table.
-
-    Raises:
-        NotJson, Invalid: a row is wrong; some rows have an id, a discount or a weight, and others none.
+    """Rows by name as a table; ``NotJson`` or ``Invalid`` if a row is wrong, or only some rows have an id, a discount
+    or a weight.
     """
     records = _decoded(form.record, rows, place)
     beside: dict[str, Any] = {

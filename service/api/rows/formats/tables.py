@@ -30,18 +30,11 @@ OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
 
 
 class Sent(NamedTuple):
-    """A request that carries a table, as plain values.
-
-    Attributes:
-        body: the bytes.
-        kind: their media type.
-        query: the query parameters; those of a table name the CSV columns other than features.
-        rows_max, bytes_max: most rows, largest body.
-    """
+    """A request that carries a table, as plain values."""
 
     body: bytes
-    kind: str
-    query: Mapping[str, str]
+    kind: str  # media type
+    query: Mapping[str, str]  # those of a table name the CSV columns other than features
     rows_max: int
     bytes_max: int
 
