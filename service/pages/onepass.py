@@ -222,16 +222,12 @@ class RemoteModel:
         served: Iterable[Any] | None = None,
     ) -> dict[str, Any]:
         """Learn labelled rows in order, once; without ``ids`` only the method's own retries are recognised."""
-        outside = None if served is None else [_cell(one) for one in _values(served)]
-        body = {**self._table(rows), "labels": _values(labels), **_given({"ids": ids, "served": outside})}
+        body = self._labelled(rows, labels, served) | _given({"ids": ids})
         return self._ask("POST", "/feedback/batch", body, {"Idempotency-Key": uuid4().hex} if ids is None else None)
 
     def evaluate(self, rows: Any, labels: Iterable[Any], *, served: Iterable[Any] | None = None) -> dict[str, Any]:
         """Score the model on labelled rows without learning them, and another model's predictions (``served``)."""
-        outside = None if served is None else [_cell(one) for one in _values(served)]
-        return self._ask(
-            "POST", "/evaluate", {**self._table(rows), "labels": _values(labels), **_given({"served": outside})}
-        )
+        return self._ask("POST", "/evaluate", self._labelled(rows, labels, served))
 
     # ---------------------------------------------------------------- as river and scikit-learn
 
@@ -262,6 +258,10 @@ class RemoteModel:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         return self._service.ask(method, self._path + path, body, headers)
+
+    def _labelled(self, rows: Any, labels: Iterable[Any], served: Iterable[Any] | None) -> dict[str, Any]:
+        outside = None if served is None else [_cell(one) for one in _values(served)]
+        return {**self._table(rows), "labels": _values(labels), **_given({"served": outside})}
 
     def _table(self, rows: Any) -> dict[str, Any]:
         """Rows as columns and data. Rows without names get those of the model, else x0, x1, ..."""

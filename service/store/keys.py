@@ -53,21 +53,9 @@ LABELS_DUE, LABELS_MARKED = "onepass:{onepass:labels}:due", "onepass:{onepass:la
 
 
 class ModelKeys:
-    """The keys of one incarnation of a model.
+    """The keys of one incarnation of a model, as drawn above; ``notices`` is the channel.
 
-    Attributes:
-        name, incarnation: whose.
-        meta: the one key without the incarnation; its HASH holds the present one.
-        notices: channel of appends; scripts derive its name from that of ``meta``.
-        log: stream of entries.
-        idempotency, idempotency_expiry: remembered ids, and when they may be forgotten.
-        pending, pending_due: tracked predictions that wait for their label, and when they expire.
-        labels_due: when they are learned as the label of the configuration; scripts derive its name.
-        snapshots: published snapshots.
-        states: which states and large segments the entries of the log refer to.
-        deleted: set for a while when the model is deleted.
-        unlabelled: stream of drift events that showed before the labels came, in the slot of all drift events.
-        chunks_prefix: what ``chunks`` of every version begins with; scripts that drop versions complete it themselves.
+    Scripts derive the names of ``notices``, ``labels_due``, ``state`` and ``chunks`` themselves.
     """
 
     def __init__(self, name: str, incarnation: str) -> None:
@@ -88,7 +76,7 @@ class ModelKeys:
         return f"{self.chunks_prefix}{version}"
 
     def state(self, digest: str) -> str:
-        """Pieces of a state; scripts derive the name from that of ``states``."""
+        """Pieces of a state."""
         return f"{self.states[:-1]}:{digest}"
 
     def member(self) -> str:

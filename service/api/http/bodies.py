@@ -112,50 +112,34 @@ async def read_body(request: Request, limit: int) -> bytes:
     announced = int(length) if length is not None and length.isdecimal() else 0
     if announced > limit:
         raise too_large(limit)
-    message = await request.receive()  # request.stream() would do the same through two generators, which costs more
-    if message["type"] == "http.disconnect":  # than learning a row
-        raise ClientDisconnect
-    body: bytes = message.get("body", b"")
-    if len(body) > limit:
-        raise too_large(limit)
-    more = message.get("more_body", False)
-    if more or len(body) > SMALL_BYTES:
-        budget: BodyBudget = request.app.context.budget
-        _count(budget, request, max(len(body), min(announced, len(body) + AHEAD_BYTES)))
-        if more:
-            body = await _rest(budget, request, limit, body, announced)
-    return await _unpacked(request, limit, body) if packed else body
-
-
-async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
-    budget: BodyBudget = request.app.context.budget
-    pieces, whole, size = gunzip(packed, limit + 1), bytearray(), FIRST_BYTES
-    while piece := await in_thread_if_large(size, next, pieces, b""):
-        whole += piece
-        _count(budget, request, len(packed) + len(whole))
-        size = PIECE_BYTES
-    if len(whole) > limit:
-        raise too_large(limit, "unpacks to more")
-    return cast("bytes", whole)  # what reads it takes both, and nobody writes to it
-
-
-async def _rest(budget: BodyBudget, request: Request, limit: int, first: bytes, announced: int) -> bytes:
-    """A body of several parts, in one growing buffer: joining hundreds of megabytes would block all other requests."""
-    whole, more = bytearray(first), True
+    whole, more = bytearray(), True  # one growing buffer: joining hundreds of megabytes would block all other requests
     while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
+        message = await request.receive()  # request.stream() does the same through two generators, which costs more
+        if message["type"] == "http.disconnect":  # than learning a row
             raise ClientDisconnect
         whole += message.get("body", b"")
         if len(whole) > limit:
             raise too_large(limit)
-        _count(budget, request, max(len(whole), min(announced, len(whole) + AHEAD_BYTES)))
+        _count(request, max(len(whole), min(announced, len(whole) + AHEAD_BYTES)))
         more = message.get("more_body", False)
-    return cast("bytes", whole)  # what reads it takes both, and nobody writes to it
+    body = cast("bytes", whole)  # what reads it takes both, and nobody writes to it
+    return await _unpacked(request, limit, body) if packed else body
 
 
-def _count(budget: BodyBudget, request: Request, size: int) -> None:
+async def _unpacked(request: Request, limit: int, packed: bytes) -> bytes:
+    pieces, whole, size = gunzip(packed, limit + 1), bytearray(), FIRST_BYTES
+    while piece := await in_thread_if_large(size, next, pieces, b""):
+        whole += piece
+        _count(request, len(packed) + len(whole))
+        size = PIECE_BYTES
+    if len(whole) > limit:
+        raise too_large(limit, "unpacks to more")
+    return cast("bytes", whole)
+
+
+def _count(request: Request, size: int) -> None:
     if size > SMALL_BYTES:
+        budget: BodyBudget = request.app.context.budget
         budget.reserve(request.scope, size)
 
 
