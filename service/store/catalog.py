@@ -17,21 +17,18 @@ from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
 
-STEP_NAMES = 1000
-"""Least names looked at in one step where only some are wanted."""
+STEP_NAMES = 1000  # least names looked at in one step if only some are wanted
 STEP_MODELS = 250
 """Most models read in one round trip, some tenths of a millisecond for the rows that share the connection."""
 
-Wanted = Callable[[str], bool]
-"""Whether a list is to have a model of this name."""
+Wanted = Callable[[str], bool]  # whether a list is to have a model of this name
 
 _META = ("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code", "origin")
 _CREATE = script("basics", "create")
 
 DELETED_MS = 7 * 86_400_000
 """How long it is remembered that a model was deleted: a replica that holds it still must not take it for lost."""
-DELETED_MAX = 10_000
-"""How many deletions are remembered, the last ones."""
+DELETED_MAX = 10_000  # how many deletions are remembered, the last ones
 
 _REMEMBER = script("basics", "remember")
 
@@ -49,12 +46,7 @@ class Existing:
 
 @dataclass(frozen=True, slots=True)
 class ModelMeta:
-    """A model as the store knows it.
-
-    ``expired`` counts tracked predictions that were swept without a label; ``summary`` is the stored record, empty
-    where there is none; ``state_version`` is that of the code that appended; ``based``: it began with a snapshot,
-    not as a model that has learned nothing: it is a copy.
-    """
+    """A model as the store knows it."""
 
     name: str
     incarnation: str
@@ -63,14 +55,14 @@ class ModelMeta:
     uid: str
     created_ms: int
     updated_ms: int
-    expired: int
-    summary: bytes = b""
-    state_version: int = STATE_VERSION
-    based: bool = False
+    expired: int  # tracked predictions that were swept without a label
+    summary: bytes = b""  # the stored record; empty: none
+    state_version: int = STATE_VERSION  # of the code that appended
+    based: bool = False  # it is a copy: it began with a snapshot, not as a model that has learned nothing
 
     @property
     def listed(self) -> StoredSummary:
-        """What a list shows of it; without a summary that this code reads, what the configuration tells."""
+        """What a list shows of it: the summary, or without a readable one what the configuration says."""
         if (stored := decode(self.summary)) is not None:
             return stored
         try:
@@ -82,18 +74,18 @@ class ModelMeta:
 
 
 class Listed(NamedTuple):
-    """A model in the list of all; ``rows_per_s``: how many rows a second it learns, where a process can tell."""
+    """A model in the list of all."""
 
     name: str
     incarnation: str
     summary: StoredSummary
-    rows_per_s: float | None = None
+    rows_per_s: float | None = None  # rows it learns per second, if this process knows
 
 
 class Catalog:
     """The models of one store.
 
-    Every method raises StoreDown where the store did not answer, or answered that it cannot.
+    Every method raises StoreDown if the store did not answer, or answered that it cannot.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -123,7 +115,7 @@ class Catalog:
         return ModelMeta(name, incarnation.decode(), config, *head, *times, int(expired or 0), record, state, based)
 
     async def delete(self, name: str) -> bool:
-        """Delete the model that has the name now, with all its keys; False where there is none."""
+        """Delete the model that has the name now, with all its keys; False if there is none."""
         while (meta := await self.read(name)) is not None:
             keys = ModelKeys(name, meta.incarnation)
             ids = (keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.labels_due)
@@ -148,7 +140,7 @@ class Catalog:
         await self._connection.ask(*[("DEL", mark) for mark in marks])
 
     async def _unlist_deleted(self, name: str) -> None:
-        """Finish what a process that died while it deleted has left in the index."""
+        """Remove what a process that died while deleting has left in the index."""
         low, high = f"[{name} ", f"({name}!"
         (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, high, "LIMIT", 0, STEP_MODELS))
         left = [member.decode().split(" ", 1) for member in members if member.startswith(f"{name} ".encode())]
@@ -157,7 +149,7 @@ class Catalog:
                 await self._unlist(ModelKeys(name, incarnation))
 
     async def deleted(self, models: Sequence[tuple[str, str]]) -> list[bool]:
-        """Of each model that is not there, by name and incarnation: whether it was deleted; else it is lost."""
+        """For each missing model, by name and incarnation, whether it was deleted; otherwise it is lost."""
         asked = [("EXISTS", ModelKeys(name, incarnation).deleted) for name, incarnation in models]
         return [bool(found) for found in await self._connection.ask(*asked)]
 
@@ -192,10 +184,7 @@ class Catalog:
         return listed, following
 
     async def behind(self, limit: int, after: str | None) -> tuple[dict[str, int], str | None]:
-        """Of up to ``limit`` models those whose stored summary is behind their log, with their versions.
-
-        And the name to go on after, or None at the end.
-        """
+        """Of up to ``limit`` models those whose summary is behind their log, with versions; the name to go on after."""
         found, following = await self._page(limit, after, None)
         stored = [(name, int(version), decode(record)) for name, _, record, version in found]
         return {name: head for name, head, summary in stored if head > (summary.version if summary else 0)}, following
@@ -226,7 +215,7 @@ class Catalog:
         return found[:limit], found[limit - 1][0] if len(found) > limit else None
 
     async def _living(self, pairs: Sequence[tuple[str, ...]]) -> "list[_Row]":
-        """Those of some members of the index that exist, over the lean connection: a sixth of the pool's time."""
+        """The members of the index that exist, over the lean connection: it takes a sixth of the pool's time."""
         metas = [meta_key(name) for name, _ in pairs]
         calls = [Call(None, (meta,), ("HMGET", meta, "incarnation", "summary", "version")) for meta in metas]
         found: list[_Row] = []
@@ -238,5 +227,4 @@ class Catalog:
         return found
 
 
-_Row = tuple[str, str, bytes | None, bytes]
-"""A model's name, its incarnation, its summary and its version."""
+_Row = tuple[str, str, bytes | None, bytes]  # name, incarnation, summary and version of a model

@@ -1,8 +1,8 @@
 """Which tracked predictions are learned as the label of ``labels_due``, and when: found by every process.
 
-A model has its predictions by the time when their label is due, in its own slot. All models with some stand in one
-index, in another slot, by the time of the next look at them. A prediction is announced there before it is kept (a
-mark), so none is overlooked after a crash in between; while a mark is young the model is looked at every second.
+A model keeps its predictions in its own slot, sorted by the time when their label is due. One index in another slot
+lists all models that have some, by the time of the next look at them. A prediction is announced there before it is kept
+(a mark), so that none is overlooked after a crash in between; while a mark is young, its model is checked every second.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,10 @@ _MODELS = script("basics", "due_models")
 _DUE = script("basics", "due_labels")
 _SETTLE = script("basics", "settle_due")
 GRACE_MS = 31 * 86_400_000
-"""How long a prediction is kept past the time when its label is due, for when no process is there to learn it."""
-LEASE_MS = 2_000
-"""How long predictions that one process learns are left alone by others."""
-MARK_LIFE_MS = 60_000
-"""Longer than any prediction takes from its mark until it is kept."""
-PAUSE_MS = 1_000
-"""Least time between two looks at a model."""
+"""How long a prediction is kept after its label was due, in case no process is there to learn it."""
+LEASE_MS = 2_000  # how long other processes leave predictions alone that one process learns
+MARK_LIFE_MS = 60_000  # longer than any prediction takes from its mark until it is kept
+PAUSE_MS = 1_000  # least time between two looks at a model
 
 
 class DueLabel(NamedTuple):
@@ -34,13 +31,13 @@ class DueLabel(NamedTuple):
 
 
 class DueLabels:
-    """The index of one store; every method raises StoreDown where the store does not answer."""
+    """The index of one store; every method raises StoreDown if the store does not answer."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def mark(self, models: Mapping[tuple[str, str], int]) -> None:
-        """Announce predictions: by name and incarnation of the model, in how many ms the first label is due."""
+        """Announce predictions: ``models`` has, by name and incarnation, in how many ms the first label is due."""
         args = [part for (name, own), life in models.items() for part in (ModelKeys(name, own).member(), life)]
         await self._connection.one(Call(_MARK, (LABELS_DUE, LABELS_MARKED), tuple(args)))
 
@@ -51,7 +48,7 @@ class DueLabels:
         return [(name, incarnation) for name, _, incarnation in pairs]
 
     async def take(self, name: str, incarnation: str, most: int) -> tuple[list[DueLabel], int]:
-        """Up to ``most`` predictions of a model whose label is due, and when the next one is, ms; 0: never."""
+        """Up to ``most`` predictions of a model whose label is due, and when (ms) the next one is; 0: never."""
         keys = ModelKeys(name, incarnation)
         own = (keys.meta, keys.pending, keys.labels_due)
         found, following = await self._connection.one(Call(_DUE, own, (incarnation, most, LEASE_MS)))
@@ -59,11 +56,11 @@ class DueLabels:
         return [DueLabel(text(identity), blob) for identity, blob in pairs], int(following)
 
     async def forget(self, name: str, incarnation: str, prediction_ids: list[str]) -> None:
-        """Their label is not to be learned any more."""
+        """Forget that the labels of these predictions become due."""
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("ZREM", keys.labels_due, *map(raw, prediction_ids)))
 
     async def settle(self, name: str, incarnation: str, following: int) -> None:
-        """Say when the next label of a model is due, ms; 0: never."""
+        """Set when (ms) the next label of a model is due; 0: never."""
         args = (ModelKeys(name, incarnation).member(), following, MARK_LIFE_MS, PAUSE_MS)
         await self._connection.one(Call(_SETTLE, (LABELS_DUE, LABELS_MARKED), args))

@@ -1,8 +1,7 @@
-"""Expiry without traffic: what is past its time leaves the store also where nobody appends.
+"""Expiry without traffic: what has expired leaves the store even if nothing is appended.
 
-Every append with ids, every new tracked prediction and every label of one sweeps some of its model's. The rest is for
-``sweep``, which each process calls for all models in turn: for one that has nothing past its time that is a look at two
-keys.
+Every append with ids, every new tracked prediction and every label of one sweeps some of its model's. ``sweep`` removes
+the rest; each process calls it for all models in turn. If nothing has expired, it only looks at two keys.
 """
 
 from collections.abc import Sequence
@@ -22,13 +21,13 @@ class Swept(NamedTuple):
 
     ids: int
     predictions: int
-    more: bool  # whether there may be more past their time
+    more: bool  # whether more may have expired
 
 
 async def sweep(connection: Connection, models: Sequence[tuple[str, str]], most: int) -> list[Swept | Unavailable]:
-    """Remove ids and tracked predictions past their time, at most so many of each kind and model, in one round trip.
+    """Remove expired ids and tracked predictions, at most ``most`` of each kind and model, in one round trip.
 
-    ``models`` are names and incarnations; of one that is gone nothing is removed.
+    ``models`` are names and incarnations; one that is gone is left alone.
     """
     calls = []
     for name, incarnation in models:

@@ -40,10 +40,8 @@ meta carries the incarnation: what a deleted model's writers still send can neve
 
 from functools import lru_cache
 
-INDEX = "onepass:models"
-"""Space sorts before every character a name may hold, so the members sort by name."""
-DRIFT = "onepass:drift"
-"""The part in braces determines the slot, else the whole key does: these share one."""
+INDEX = "onepass:models"  # space sorts before every character a name may hold, so the members sort by name
+DRIFT = "onepass:drift"  # the part in braces determines the slot, else the whole key does: these share one
 _DRIFT_SLOT = f"onepass:{{{DRIFT}}}:"
 DRIFT_PUBLISHED = f"{_DRIFT_SLOT}published"
 DRIFT_ALARMS = f"{_DRIFT_SLOT}alarms"
@@ -84,8 +82,7 @@ class ModelKeys:
         return f"{self.name} {self.incarnation}"
 
 
-cached_keys = lru_cache(maxsize=1024)(ModelKeys)
-"""The keys of models that append or read often."""
+cached_keys = lru_cache(maxsize=1024)(ModelKeys)  # the keys of models that append or read often
 
 
 def meta_key(name: str) -> str:

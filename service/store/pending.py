@@ -40,21 +40,21 @@ class Track:
 
 
 TrackOutcome = Literal["gone", "full", "known"] | RememberedIds | Unavailable | None
-"""What became of it: the model is gone, or full of predictions, or of ids; the prediction id is pending or seen; the
-store failed. None: it is kept."""
+"""None: it is kept. Otherwise the model is gone, or has no room for predictions or ids; the prediction id is pending or
+seen; the store failed."""
 
 
 class Pending:
     """The tracked predictions of all models of one store.
 
-    Every method but ``track_many`` raises StoreDown where the store did not answer, or answered that it cannot.
+    Every method but ``track_many`` raises StoreDown if the store did not answer, or answered that it cannot.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._due = connection, DueLabels(connection)
 
     async def track_many(self, items: Sequence[Track]) -> list[TrackOutcome]:
-        """Keep predictions in one round trip, after another one where labels become due; None for each that is kept."""
+        """Keep predictions in one round trip, after another one if labels become due; None for each that is kept."""
         if due := {(item.name, item.incarnation): item.due_ms for item in items if item.due_ms is not None}:
             try:
                 await self._due.mark(due)
@@ -64,7 +64,7 @@ class Pending:
         return [_tracked(result) for result in await self._connection.run(calls)] if calls else []
 
     async def drop(self, name: str, incarnation: str, prediction_ids: Sequence[str]) -> None:
-        """Keep predictions no longer."""
+        """Drop predictions."""
         if prediction_ids:
             keys, ids = ModelKeys(name, incarnation), [raw(one) for one in prediction_ids]
             places = ("ZREM", keys.pending_due), ("ZREM", keys.labels_due), ("HDEL", keys.pending)
@@ -95,13 +95,13 @@ class Pending:
         return found[:limit], None if ends is None else f"{ends[1]}:{ends[0]}"
 
     async def counts(self, name: str, incarnation: str) -> tuple[int, int]:
-        """How many wait for their labels, and how many have expired, swept or not; 0 of an incarnation that is gone."""
+        """How many wait for their labels and how many have expired, swept or not; 0 if the incarnation is gone."""
         keys = ModelKeys(name, incarnation)
         waiting, expired = await self._connection.one(_counts_call(keys, incarnation))
         return int(waiting), int(expired)
 
     async def counts_of(self, models: Sequence[tuple[str, str]]) -> Sequence[tuple[int, int] | None]:
-        """The same of several models by name and incarnation, in one round trip; None where the store cannot tell."""
+        """The same for several models by name and incarnation, in one round trip; None if the store cannot say."""
         calls = [_counts_call(ModelKeys(*model), model[1]) for model in models]
         results = await self._connection.run(calls) if calls else []
         return [None if isinstance(found, Exception) else (int(found[0]), int(found[1])) for found in results]
@@ -132,7 +132,7 @@ _OUTCOMES: dict[bytes, Literal["gone", "full", "known"]] = {b"gone": "gone", b"f
 
 
 def _cursor(after: str | None) -> tuple[int, bytes]:
-    """Where a page begins: after this expiry and id, in the server's order."""
+    """The expiry and id after which a page begins, in the server's order."""
     if after is None:
         return 0, b""
     due, colon, prediction_id = after.partition(":")

@@ -16,10 +16,8 @@ from service.store.keys import cached_keys
 from service.store.log.scripts import SUMMARY
 from service.store.redis.connection import Call
 
-FORMAT = 1
-"""Version of the record; one with another number is not read."""
-DOWN = "down"
-"""The phase of a model that is out of service."""
+FORMAT = 1  # version of the record; one with another number is not read
+DOWN = "down"  # the phase of a model that is out of service
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Any]).decode
 
@@ -33,7 +31,7 @@ class StoredSummary(NamedTuple):
 
 
 class SummaryWrite(NamedTuple):
-    """A record to be stored while the stored one is of a version below ``least``; ``uid`` is that of its version."""
+    """A record to store if the stored one has a version below ``least``; ``uid`` is the uid of its version."""
 
     name: str
     incarnation: str
@@ -54,12 +52,12 @@ def encode_first(figures: Summary) -> bytes:
 
 
 def down(summary: StoredSummary) -> StoredSummary:
-    """The same of a model that is out of service."""
+    """The summary of a model that is now out of service."""
     return summary._replace(figures=summary.figures._replace(phase=DOWN))
 
 
 def decode(record: bytes | None) -> StoredSummary | None:
-    """The inverse of ``encode``; None where there is no record, or none that this code reads."""
+    """The inverse of ``encode``; None without a record that this code reads."""
     if not record:
         return None
     try:
@@ -76,7 +74,7 @@ def decode(record: bytes | None) -> StoredSummary | None:
 def write_call(write: SummaryWrite) -> Call:
     """The call that stores a record.
 
-    It returns the version that is stored then; -1 where the model is gone, or the version not on its log (any more).
+    It returns the version that is stored afterwards; -1 if the model is gone, or its log does not have the version.
     """
     args = (write.incarnation, write.version, write.uid, write.least, write.record)
     return Call(SUMMARY, (cached_keys(write.name, write.incarnation).meta,), args)

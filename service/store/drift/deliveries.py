@@ -15,8 +15,7 @@ from service.store.keys import DRIFT, DRIFT_WEBHOOKS
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
-TURN_MS = 30_000
-"""How long a consumer may be silent before another one takes its turn."""
+TURN_MS = 30_000  # how long a consumer may be silent before another one takes its turn
 
 _NEXT = script("basics", "next_delivery")
 
@@ -25,13 +24,13 @@ class Due(NamedTuple):
     """What a webhook is owed."""
 
     missed: int  # entries that left the capped stream before it had them
-    event: StoredEvent | None  # the next one; None: there is none, or it is another consumer's turn
+    event: StoredEvent | None  # the next one; None: there is none, or another consumer has the turn
 
 
 class Deliveries:
     """One consumer of one webhook's events: this process.
 
-    Every method raises StoreDown where the store did not answer, or answered that it cannot.
+    Every method raises StoreDown if the store did not answer, or answered that it cannot.
     """
 
     def __init__(self, connection: Connection, webhook: str, consumer: str) -> None:

@@ -25,16 +25,12 @@ from service.store.log.appends import failed
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
-KEPT = 10_000
-"""Entries of the stream that are kept."""
-SCAN = 500
-"""Entries read in one round trip while looking for one."""
-NOTHING: AlarmPosition = (0, 0, 0)
-"""Before every alarm of a model."""
+KEPT = 10_000  # entries of the stream that are kept
+SCAN = 500  # entries read in one round trip while looking for one
+NOTHING: AlarmPosition = (0, 0, 0)  # before every alarm of a model
 FIRST_UNLABELLED, UNLABELLED_KEPT = 10**9, 100
 """The first index of an event of unlabelled rows, and how many of one model are kept."""
-UNLABELLED_PAUSE_MS = 60_000
-"""Least time between two of one model."""
+UNLABELLED_PAUSE_MS = 60_000  # least time between two of one model
 
 _PUBLISH = script("basics", "add_event", "publish_alarms")
 
@@ -44,7 +40,7 @@ _ADD_UNLABELLED = script("basics", "add_event", "add_unlabelled")
 class DriftStream:
     """The stream of one store, of which the last ``kept`` entries stay.
 
-    Every method raises StoreDown where the store did not answer, StoreFull where it has no room.
+    Every method raises StoreDown if the store did not answer, StoreFull if it has no room.
     ``own_connection`` is for the blocking reads of ``news`` only, each of which waits ``wait_s`` at most.
     """
 
@@ -99,7 +95,7 @@ class DriftStream:
         return [stored_event(item) for item in found]
 
     async def later_alarms(self, events: Sequence[StoredEvent]) -> list[bytes]:
-        """What has joined each of these events, as ``StoredEvent.shown`` takes it."""
+        """The alarms that have joined each of these events, as ``StoredEvent.shown`` takes them."""
         if not events:
             return []
         (kept,) = await self._connection.ask(("HMGET", DRIFT_ALARMS, *(event.id for event in events)))
@@ -111,14 +107,14 @@ class DriftStream:
         return START if found is None else found.position
 
     async def news(self, reached: StreamPosition, limit: int) -> list[StoredEvent]:
-        """Entries after a position; waits for some, and returns none where none came."""
+        """Entries after a position; waits for some, and returns none if none came in time."""
         wait_ms = max(1, int(1000 * self._wait_s))
         command = ("XREAD", "COUNT", limit, "BLOCK", wait_ms, "STREAMS", DRIFT, str(reached))
         (found,) = await self._own.ask(command)
         return [stored_event(item) for item in found[0][1]] if found else []
 
     async def last(self, sought: Callable[[StoredEvent], bool], until: str = "+") -> StoredEvent | None:
-        """The newest entry that is sought, up to a position; None where none is kept."""
+        """The newest entry up to a position that is ``sought``; None if none is kept."""
         count = 1
         while True:
             (found,) = await self._connection.ask(("XREVRANGE", DRIFT, until, "-", "COUNT", count))

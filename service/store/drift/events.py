@@ -20,8 +20,7 @@ from core.drift.outbox import AlarmPosition, Drift
 
 _POSITION = re.compile(r"(\d{1,16})-(\d{1,16})")
 _encode = msgspec.json.Encoder().encode
-HELD_BACK, JOINED = "h", "j"
-"""Marks of entries: events that webhooks do not get, and later alarms."""
+HELD_BACK, JOINED = "h", "j"  # marks of entries: events that webhooks do not get, and later alarms
 
 
 class StreamPosition(NamedTuple):
@@ -34,8 +33,7 @@ class StreamPosition(NamedTuple):
         return f"{self.time_ms}-{self.number}"
 
 
-START = StreamPosition(0, 0)
-"""Before every entry."""
+START = StreamPosition(0, 0)  # before every entry
 
 
 class StreamItem(NamedTuple):
@@ -70,7 +68,7 @@ class StoredEvent(NamedTuple):
 
     @property
     def held_back(self) -> bool:
-        """Whether no webhook is sent it."""
+        """Whether webhooks do not get it."""
         return self.mark == HELD_BACK
 
     def shown(self, later: bytes = NONE_LATER) -> bytes:
@@ -116,7 +114,7 @@ def _shown(body: bytes, held_back: bool, later: bytes) -> bytes:
 
 
 def position(text: str) -> StreamPosition | None:
-    """Parse a position; None where the text is none."""
+    """Parse a position; None if the text is not one."""
     found = _POSITION.fullmatch(text)
     return None if found is None else StreamPosition(int(found[1]), int(found[2]))
 

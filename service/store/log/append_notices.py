@@ -1,9 +1,9 @@
-"""Notices of appends: a published message for each, heard over one connection per process.
+"""Notices of appends: a published message for each, received over one connection per process.
 
-None is sent where the appending process listens alone.
+None is sent if the appending process is the only listener.
 
-A notice may be lost (the connection breaks, nobody has subscribed yet). So the caller is told of every channel that has
-just been subscribed, and compares that model's head itself; a slow sweep compares the heads of all models besides.
+A notice may be lost, if the connection breaks or before the subscription. So the caller learns of every new
+subscription and compares that model's head itself; in addition a slow sweep compares the heads of all models.
 """
 
 import asyncio
@@ -18,10 +18,8 @@ from service.store.redis.connection import Connection
 from service.store.redis.line import Line
 from service.store.redis.redis_errors import unavailable
 
-QUIET_S = 2.0
-"""A connection that has been silent for this long is pinged."""
-CHANNELS_MAX = 500
-"""Most channels in one command."""
+QUIET_S = 2.0  # a connection that has been silent for this long is pinged
+CHANNELS_MAX = 500  # most channels in one command
 _PREFIX, _SUFFIX = ModelKeys("|", "").notices.encode().split(b"|")
 
 
@@ -65,14 +63,14 @@ class AppendNotices:
 
     def listening(self, name: str) -> int:
         """How many of this process's connections get the notices of a model: 1, 0, or -1 in a cluster, whose nodes
-        each know their own subscribers only.
+        only know their own subscribers.
 
-        A connection that has broken unnoticed may take the place of another process's: its sweep is there for that.
+        If a broken connection is still counted, another process may miss a notice: its sweep finds the entry.
         """
         return int(name in self._subscribed) if self._alone else -1
 
     async def held(self, names: Sequence[str]) -> set[str]:
-        """Those of the models that some process, this one too, has subscribed to: all that hold a model have.
+        """Those of the models that a process has subscribed to, this one included: any that holds a model has.
 
         ``StoreDown`` or ``StoreFull`` if the store did not answer.
         """
@@ -117,10 +115,10 @@ class AppendNotices:
         failure: "asyncio.Future[Exception]",
         message: Any,
     ) -> None:
-        """Take in what the connection has received, or the error that ends it."""
+        """Handle a message of the connection, or the error that ends it."""
         self.heard += 1
         if isinstance(message, Exception):
-            # It refuses the ping while it cannot write to its disk, and publishes all the same.
+            # While it cannot write to its disk, it refuses the ping but still publishes.
             if not isinstance(unavailable(message), StoreFull) and not failure.done():
                 self._subscribed.clear()
                 failure.set_result(message)

@@ -15,10 +15,8 @@ from service.store.log.entries import Code, RawEntry, entries, name_of
 from service.store.log.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
 from service.store.redis.connection import Call, UnreplicatedResult
 
-SEGMENTS_MAX = 1000
-"""Most segments of one entry; the server's Lua cannot pass on many more in one command."""
-ITEMS_MAX = 1000
-"""Most answers of one model that are stored at once: by one call of a script."""
+SEGMENTS_MAX = 1000  # most segments of one entry; the server's Lua cannot pass on many more in one command
+ITEMS_MAX = 1000  # most answers of one model that are stored at once: by one call of a script
 SOON_BYTES_MAX = 2**20
 """Most bytes of entries in one reply on the connection that carries the rows of all models."""
 

@@ -10,7 +10,7 @@
     switch   ["switch", 1, action, features as declared | nil, mapping | nil, ids]
     overlap  ["overlap", 1, space, n, X float64 (n, F), ids]
     config   ["config", 1, {field: new value}, ids]     a change of the configuration
-    challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger beside the model
+    challenge ["challenge", 1, name, {field: value}, most, ids]     a challenger of the model
     withdraw ["withdraw", 1, name, ids]
     promote  ["promote", 1, name, ids, force]
 
@@ -50,8 +50,7 @@ from core.entry import (
 from core.features import Feature, parse_features
 from service.store.log.entries import RawEntry
 
-FORMAT = 1
-"""Version of the records."""
+FORMAT = 1  # version of the records
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -274,8 +273,7 @@ def of_records(raw: RawEntry, records: Sequence[Record]) -> Entry:
 # ---------------------------------------------------------------- answers
 
 
-Item = tuple[str, int, bytes]
-"""Id, the version that learned it, and the answer as it is stored."""
+Item = tuple[str, int, bytes]  # id, the version that learned it, and the answer as it is stored
 
 
 def items_of(segment: Segment, outcome: Outcome) -> list[Item]:

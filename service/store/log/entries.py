@@ -28,8 +28,7 @@ _names = msgspec.msgpack.Decoder(tuple[Literal["named"], Literal[1], str, int])
 _NAMED = _encoder.encode(("named", 1, "", 0))[:8]
 """What every name begins with: array, text, the record's version."""
 _HEAD = [b"u", b"p", b"t", b"n", b"s"]
-_FIELDS = 10
-"""Fields and values before those of the segments."""
+_FIELDS = 10  # fields and values before those of the segments
 
 
 def name(digest: str, size: int) -> bytes:
@@ -63,7 +62,7 @@ class RawEntry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """Bytes of its segments, of those as well that it only names."""
+        """Bytes of its segments, including those that it only names."""
         return sum([len(blob) if (named := name_of(blob)) is None else named[1] for _, blob, _ in self.segments])
 
 
@@ -132,7 +131,7 @@ def raw_entry(item: list[Any], state: int | None = None) -> RawEntry:
 
 
 def _segments(fields: list[bytes]) -> Iterator[tuple[int, Buffer, tuple[int, ...]]]:
-    """The segments of an entry; behind each may stand which of its rows are to be skipped."""
+    """The segments of an entry; each may be followed by the rows of it to skip."""
     at = 0
     while at < len(fields):
         ordinal = int(fields[at])

@@ -16,8 +16,7 @@ from service.store.log import codec
 from service.store.log.codec import Record, RowsRecord
 from service.store.log.entries import RawEntry
 
-MERGED_ENTRIES_MAX = 1000
-"""Most entries of a run."""
+MERGED_ENTRIES_MAX = 1000  # most entries of a run
 MERGED_BYTES_MAX = 131_072
 """Most bytes of a run: decoding them takes a millisecond or two. A larger entry is not decoded here."""
 
@@ -45,7 +44,7 @@ class DecodedEntry(NamedTuple):
 def entry_runs(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator[list[DecodedEntry]]:
     """Cut entries that follow each other into runs, lazily, while the state moves: each is one, or several to merge.
 
-    ``rows_max`` is how many rows may be merged as the model stands when a run begins.
+    ``rows_max`` says how many rows may be merged in the model's state at the start of a run.
     """
     run: list[DecodedEntry] = []
     rows = size = most = 0
@@ -93,7 +92,7 @@ def _decoded(raw: RawEntry) -> DecodedEntry:
 
 
 def _kind(record: Record) -> RowKind | None:
-    """What rows must have in common to be merged; None where the record goes by itself."""
+    """What rows must have in common to be merged; None if the record is applied by itself."""
     if type(record) is not RowsRecord or record.features is not None or record.served:
         return None
     if record.outside is not None or record.due:

@@ -47,29 +47,25 @@ from service.store.redis.connection import Call, Connection, Safety
 
 LARGE_APPEND_BYTES = 2**20
 """Appends larger than this travel by themselves: what they take, the others need not wait for."""
-RECORDED_AT_ONCE = 16
-"""Sets of answers in one round trip; they change a thousand ids each."""
+RECORDED_AT_ONCE = 16  # sets of answers in one round trip; they change a thousand ids each
 READ_BYTES_MAX = 4 * 2**20
 """Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
 
 
 class Head(NamedTuple):
-    """Who has a name now, and the last entry of its log.
-
-    ``snapshot`` is the version of the newest published snapshot, None before the first one: the answers to all ids
-    learned up to it are in the store.
-    """
+    """The incarnation that has a name now, and the last entry of its log."""
 
     incarnation: str
     version: int
     uid: str
+    # version of the newest published snapshot, if any: the answers to all ids learned up to it are in the store
     snapshot: int | None = None
 
 
 class Log:
     """The logs of all models of one store.
 
-    Every method but ``append`` and ``record_answers`` raises Unavailable where the store did not answer, or cannot.
+    Every method but ``append`` and ``record_answers`` raises Unavailable if the store did not answer, or cannot.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -77,7 +73,7 @@ class Log:
         self._one_server = connection.node_key("") == ""
 
     def node_key(self, name: str) -> str:
-        """Equal for models that wait for the same server; empty where there is only one."""
+        """The server of a model: equal for models that wait for the same one, empty if there is only one."""
         return "" if self._one_server else self._connection.node_key(cached_keys(name, "").meta)
 
     async def append(
@@ -122,8 +118,8 @@ class Log:
     ) -> ReadOn:
         """Read what follows the entry ``uid`` that made ``version``: at least one entry, if there is one.
 
-        With ``soon`` it comes on the connection of the rows, at most SOON_BYTES_MAX of it. An entry that alone exceeds
-        what was asked for comes by itself, apart from the rows and with time for its size.
+        With ``soon`` they travel on the connection of the rows, at most SOON_BYTES_MAX. An entry that alone exceeds the
+        limit travels by itself, on another connection and with time for its size.
         """
         position, most = (name, incarnation, version, uid), SOON_BYTES_MAX if soon else READ_BYTES_MAX
         found = await self._read(position, min(limit_bytes, most), limit_entries, quick=soon)
@@ -157,7 +153,7 @@ class Log:
         return [None if record is None else decode_seen(record) for record in records]
 
     async def heads(self, names: Sequence[str]) -> list[Head | None]:
-        """Where each model is, or None where there is none, in one round trip."""
+        """The head of each model's log, None if there is no such model, in one round trip."""
         fields = ("incarnation", "version", "uid", "snapshot")
         asked = [("HMGET", ModelKeys(name, "").meta, *fields) for name in names]
         answers = await self._connection.ask(*asked)

@@ -1,11 +1,11 @@
 """The entries of a log that are still kept, newest first, as a list shows them.
 
-A script looks at the first fields of each record (codec.py) where the log is: what the entries hold in rows does not
-travel, and nothing of it is decoded here.
+A script on the server looks at the first fields of each record (codec.py): the rows in them neither travel nor are
+decoded.
 
     kinds    rows | overlap | switch begin | switch complete | switch abort | reset | configure | restore | import |
              challenger put | challenger delete | challenger promote, those of one entry in the order of its
-             requests, each once; "unknown" where a record cannot be read
+             requests, each once; "unknown" if a record cannot be read
 """
 
 from typing import NamedTuple
@@ -15,10 +15,9 @@ from service.store.log.appends import failed
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
-ENTRIES_AT_ONCE = 250
-"""Most entries of one script."""
+ENTRIES_AT_ONCE = 250  # most entries of one script
 BYTES_AT_ONCE = 4 * 2**20
-"""A script looks at no further entries once those it has looked at are larger than this."""
+"""A script stops once the entries that it has looked at are larger than this."""
 
 _PAGE = script("page_log")
 
@@ -57,5 +56,5 @@ async def read_back(
 
 
 def _entry(version: bytes, time_ms: bytes, uid: bytes, kinds: list[bytes], rows: int | None) -> LoggedEntry:
-    said = tuple([kind.decode() for kind in kinds])
-    return LoggedEntry(int(version), int(time_ms), said, rows, uid.decode().partition(".")[0])
+    names = tuple([kind.decode() for kind in kinds])
+    return LoggedEntry(int(version), int(time_ms), names, rows, uid.decode().partition(".")[0])

@@ -1,7 +1,7 @@
-"""Copies of models: the meta of a new one and a snapshot of its state at version 0, at once, where the name is free.
+"""Copies of models: the meta of a new one and a snapshot of its state at version 0, in one step if the name is free.
 
-What came before version 0 is in no log. So the meta says where the model is from (``origin``), and a copy whose first
-snapshot is lost is not taken for a model that has learned nothing.
+No log has what came before version 0. So the meta says where the model is from (``origin``): a copy that has lost its
+first snapshot is not taken for a model that has learned nothing.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
     key: str  # the Idempotency-Key of the request; empty if it had none
 
     def asked_again(self, other: "Origin | None") -> bool:
-        """Whether a copy that is from there was made by this request, which is sent again."""
+        """Whether a copy of that origin was made by this request, sent before."""
         if other is None or not self.key:
             return False
         return (self.name, self.incarnation, self.key) == (other.name, other.incarnation, other.key)
@@ -39,7 +39,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Origin | None":
-        """The inverse; None of a model that is no copy."""
+        """The inverse; None for a model that is not a copy."""
         if not data:
             return None
         name, incarnation, version, key = text(data).split(" ", 3)
@@ -48,7 +48,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A model to be; ``info`` describes its state at version 0, ``summary`` is its first record."""
+    """A model to create; ``info`` describes its state at version 0, ``summary`` is its first record."""
 
     name: str
     incarnation: str

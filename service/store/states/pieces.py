@@ -1,6 +1,6 @@
 """Large values in the store: bytes under one HASH, a field per piece, so that no command is large or slow.
 
-Reading and writing raise StoreDown where the store did not answer, or answered that it cannot.
+Reading and writing raise StoreDown if the store did not answer, or answered that it cannot.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,7 @@ from core.contract import Buffer
 from service.store.redis.connection import Connection
 
 PIECE_BYTES = 4 * 1024 * 1024
-UNUSED_MS = 3_600_000
-"""How long pieces that nothing refers to are kept; refreshed with every piece."""
+UNUSED_MS = 3_600_000  # how long pieces that nothing refers to are kept; refreshed with every piece
 
 
 def digest(blob: Buffer) -> str:
@@ -40,9 +39,9 @@ async def scatter(connection: Connection, key: str, prefix: str, blob: Buffer) -
 
 
 async def gather(connection: Connection, key: str, prefix: str, size: int) -> memoryview | None:
-    """Read a value of ``size`` bytes piece by piece; None where a piece is missing or of another length.
+    """Read a value of ``size`` bytes piece by piece; None if a piece is missing or has another length.
 
-    The fields of the HASH begin with ``prefix``, before the number.
+    A field of the HASH is ``prefix`` and the number of the piece.
     """
     last = count(size) - 1
     (length,) = await connection.ask(("HSTRLEN", key, f"{prefix}{last}"))

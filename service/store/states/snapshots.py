@@ -51,14 +51,14 @@ class Written(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether the version has a published snapshot now."""
+        """Whether a snapshot of the version is published now."""
         return self.outcome != "refused"
 
 
 class Snapshots:
     """The snapshots of all models of one store.
 
-    Every method raises StoreDown where the store did not answer, or answered that it cannot.
+    Every method raises StoreDown if the store did not answer, or answered that it cannot.
     """
 
     def __init__(self, connection: Connection) -> None:

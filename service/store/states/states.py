@@ -25,7 +25,7 @@ class StateLost(ValueError):
 class States:
     """The states that entries of all models of one store name.
 
-    Every method raises StoreDown where the store did not answer, or answered that it cannot.
+    Every method raises StoreDown if the store did not answer, or answered that it cannot.
     """
 
     def __init__(self, connection: Connection) -> None:
