@@ -9,10 +9,8 @@ from difflib import get_close_matches
 from itertools import zip_longest
 from typing import Any
 
-WIDE = 1000
-"""Width of output that does not go to a terminal."""
-NUMBERS = 20
-"""Most numbers listed below each other."""
+WIDE = 1000  # width of output that does not go to a terminal
+NUMBERS = 20  # most numbers listed below each other
 _NUMBER = re.compile(r"[-+<>]?\d")
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 

@@ -12,8 +12,7 @@ from service.client.session import Service, path_of
 
 SPARE = ("updated", "algorithm", "rows/s", "phase", "challengers", "last drift", "baseline")
 """Columns that a narrow terminal drops, in this order."""
-DRIFTS, EXPERTS, FEATURES = 5, 6, 12
-"""How many of each ``show`` lists."""
+DRIFTS, EXPERTS, FEATURES = 5, 6, 12  # how many of each ``show`` lists
 
 
 def models(

@@ -19,8 +19,7 @@ from service.client.session import Service, Session, path_of
 
 TYPES = ("number", "boolean", "categorical", "time")
 STDIN = "-"
-HIDDEN = ("incarnation", "durability")
-"""Fields of an answer that only --json prints."""
+HIDDEN = ("incarnation", "durability")  # fields of an answer that only --json prints
 WORDS = {"true": True, "false": False, "null": None}
 
 

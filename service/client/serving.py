@@ -25,8 +25,7 @@ from service.settings_validation import validated
 
 logger = logging.getLogger(__name__)
 
-COLUMNS_MAX = 110
-"""Largest width of the table of settings."""
+COLUMNS_MAX = 110  # largest width of the table of settings
 METAVARS: dict[Any, str] = {int: "N", float: "X", Path: "PATH"}
 
 

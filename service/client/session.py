@@ -19,13 +19,10 @@ from service.client.failures import Failed
 
 PORT = 8000
 TIMEOUT_S = 60.0
-WAIT_S_MAX = 10.0
-"""Longest wait before a retry, even if Retry-After is longer."""
-LISTED_MAX = 1000
-"""Most models listed to find the one that a mistyped name may mean."""
+WAIT_S_MAX = 10.0  # longest wait before a retry, even if Retry-After is longer
+LISTED_MAX = 1000  # most models listed to find the one that a mistyped name may mean
 ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
-MODEL_DOWN = "model-down"
-"""The problem type of a 503 that is not worth retrying: the model is out of service."""
+MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
 IN_FLAGS = (
     (
         'declare "missing": "mean" or "zero" to have missing values filled',

@@ -19,8 +19,7 @@ PREFIX = "ONEPASS_"
 FIELDS = Settings.model_fields
 SECRETS = {name for name, own in FIELDS.items() if SecretStr in (own.annotation, *get_args(own.annotation))}
 """Settings that ONEPASS_NAME_FILE may read from a file."""
-DOT_ENV = Path(".env")
-"""Read from the working directory if it exists."""
+DOT_ENV = Path(".env")  # read from the working directory if it exists
 NOT_SETTINGS = {f"{PREFIX}{name}" for name in ("FAILPOINT", "CA", "CLIENT_CERT", "API_KEY", "URL")}
 """Variables for fault tests and for the client commands."""
 WORKERS = (

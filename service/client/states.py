@@ -26,8 +26,7 @@ from service.client.rows import confirm
 from service.client.session import Refused, Service, Session, path_of
 
 SUFFIX = ".safetensors"
-PAGE = 1000
-"""Models per page of the list."""
+PAGE = 1000  # models per page of the list
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 """Computing or checking the state of a large model takes the service a while."""
 OTHER_NAME = "import it under another name"

@@ -9,8 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from service.runtime.stats import Stats
 
 COUNTER, GAUGE, HISTOGRAM = CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-COUNTED = {one.name: one.metadata["help"] for one in fields(Stats)}
-"""The runtime's counters."""
+COUNTED = {one.name: one.metadata["help"] for one in fields(Stats)}  # the runtime's counters
 TABLE: tuple[tuple[Any, str, str, str], ...] = (
     *((COUNTER, name, "action" if name == "switches" else "", text) for name, text in COUNTED.items()),
     (COUNTER, "requests", "route method status", "Requests answered"),

@@ -19,16 +19,14 @@ from service.monitor.families import metric
 from service.runtime.replicas.replica import Replica
 from service.store.pending import Pending
 
-LEVEL = "0.9"
-"""The level of which coverage is shown."""
+LEVEL = "0.9"  # the level of which coverage is shown
 PATIENCE_S = 0.5
 """How long a scrape waits for the store: what goes wrong with it has to be told while it does."""
 PendingCounts = dict[tuple[str, str], tuple[int, int]]
 """How many tracked predictions wait and how many have expired, by name and incarnation."""
 HALF_LIFE_S = 600.0
 """Rows count half as much after so long: those shown should not change from one look to the next."""
-STEP = 1000
-"""Models looked at between two turns of the event loop's other tasks."""
+STEP = 1000  # models looked at between two turns of the event loop's other tasks
 
 
 class Gain(NamedTuple):

@@ -17,10 +17,8 @@ from service.runtime.replicas.replica import Replica
 
 logger = logging.getLogger(__name__)
 
-LOOK_S, AGAIN_S = 60.0, 1.0
-"""Pause between two looks at all models, and after the first one that failed."""
-PAGE = 500
-"""Models looked at between two turns of the event loop's other tasks."""
+LOOK_S, AGAIN_S = 60.0, 1.0  # pause between two looks at all models, and after the first failure
+PAGE = 500  # models looked at between two turns of the event loop's other tasks
 
 
 class OrphanedAlarms:

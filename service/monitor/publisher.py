@@ -21,10 +21,8 @@ from service.store.drift.events import StreamItem, items
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 8
-"""Models whose alarms are sent to the store at the same time."""
-BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0
-"""Pause after a failure; it doubles up to the second."""
+AT_ONCE = 8  # models whose alarms are sent to the store at the same time
+BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0  # first pause after a failure, which doubles; the longest
 
 
 class Publisher:

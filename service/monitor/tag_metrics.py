@@ -16,10 +16,8 @@ from service.runtime.lists import errs_more
 from service.runtime.replicas import summaries
 from service.runtime.replicas.replica import Replica
 
-TAGS_SHOWN = 100
-"""Tags with metrics of their own: those of most models."""
-STEP = 500
-"""Models looked at between two turns of the event loop's other tasks."""
+TAGS_SHOWN = 100  # tags with metrics of their own: those of most models
+STEP = 500  # models looked at between two turns of the event loop's other tasks
 Tag = tuple[str, str]
 
 

@@ -24,10 +24,8 @@ from service.store.drift.events import iso
 
 logger = logging.getLogger(__name__)
 
-MODELS_MAX = 256
-"""Models that are watched at the same time."""
-QUEUE_MAX = 100
-"""Events that may wait for the store."""
+MODELS_MAX = 256  # models watched at the same time
+QUEUE_MAX = 100  # events that may wait for the store
 _encode = msgspec.json.Encoder().encode
 
 

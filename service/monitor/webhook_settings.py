@@ -4,8 +4,7 @@ import base64
 import binascii
 from urllib.parse import urlsplit
 
-URLS_MAX = 16
-"""Each has a task, a group and a label of its own."""
+URLS_MAX = 16  # each has a task, a group and a label of its own
 _PREFIX = "whsec_"
 
 

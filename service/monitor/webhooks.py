@@ -36,16 +36,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CONNECT_S, ATTEMPT_S = 5.0, 15.0
-"""How long connecting and a whole attempt may take."""
-BUDGET_S = 3600.0
-"""How long one event is posted again before it is dropped."""
-BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0
-"""Pause after a failure; it doubles up to the second."""
-LOOK_S = 5.0
-"""How often a webhook looks whether it has the turn of a replica that died."""
-TYPE = "drift.detected"
-"""What every event is, as the specification names events."""
+CONNECT_S, ATTEMPT_S = 5.0, 15.0  # how long connecting and a whole attempt may take
+BUDGET_S = 3600.0  # how long one event is posted again before it is dropped
+BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0  # first pause after a failure, which doubles; the longest
+LOOK_S = 5.0  # how often a webhook looks whether it can take the turn of a replica that died
+TYPE = "drift.detected"  # what every event is, as the specification names events
 
 
 def signature(key: bytes, event_id: str, timestamp: int, body: bytes) -> str:

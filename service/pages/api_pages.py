@@ -12,8 +12,7 @@ from starlette.staticfiles import StaticFiles
 from service.pages import shell
 
 STATIC = Path(fastapi_offline.__file__).parent / "static"
-REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"
-"""What ReDoc would fetch from elsewhere."""
+REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"  # what ReDoc would fetch from elsewhere
 METHODS = ["GET", "HEAD"]
 STYLED = shell.HEADERS | {
     "Content-Security-Policy": shell.HEADERS["Content-Security-Policy"]

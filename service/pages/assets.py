@@ -21,8 +21,7 @@ MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8
 FOREVER = "public, max-age=31536000, immutable"
 IMPORT = re.compile(r'(?:from|import) "(\.{1,2}/[^"]+)";')
 """An import of another module; its address is relative."""
-DIGITS = 12
-"""Of a digest, in hexadecimal."""
+DIGITS = 12  # of a digest, in hexadecimal
 
 
 @dataclass(frozen=True)

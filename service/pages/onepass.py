@@ -22,17 +22,13 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
-PATIENCE_S = 60.0
-"""How long a request is retried by default."""
-TIMEOUT_S = 30.0
-"""How long one try may wait for the service."""
+PATIENCE_S = 60.0  # how long a request is tried by default
+TIMEOUT_S = 30.0  # how long one try may wait for the service
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
 """First pause between two tries without a Retry-After, which doubles; the longest of these."""
-WAIT_S_MAX = 10.0
-"""Longest pause, even if Retry-After is longer."""
+WAIT_S_MAX = 10.0  # longest pause, even if Retry-After is longer
 TOO_MANY_REQUESTS, UNAVAILABLE = 429, 503
-MODEL_DOWN = "model-down"
-"""The problem type of a 503 that is not worth retrying: the model is out of service."""
+MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
 
 
 class OnepassError(Exception):

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from service.pages import shell
 
 PROBLEM = "application/problem+json"
-KEPT = ("allow",)
-"""Headers of a problem that its page has, too."""
+KEPT = ("allow",)  # headers of a problem that its page has, too
 
 
 def shown(request: Request, answer: Response) -> Response:

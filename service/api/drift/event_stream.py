@@ -32,18 +32,12 @@ from service.store.drift.events import START, StreamPosition, position
 
 logger = logging.getLogger(__name__)
 
-SKEW_MS = 60_000
-"""Most that the clocks of a cluster's servers may differ."""
-NUMBER_MAX = 10**16 - 1
-"""Larger than the number of every entry; no two entries have the same time."""
-KEEP_ALIVE_S = 15.0
-"""How often a comment is sent while there is no event."""
-PAGE = 100
-"""Events read in one round trip while a client catches up."""
-AGAIN_S = 1.0
-"""Pause before the store is asked again after it did not answer."""
-LAST_WORD_S = 1.0
-"""How long writing the end of a stream may take."""
+SKEW_MS = 60_000  # most that the clocks of a cluster's servers may differ
+NUMBER_MAX = 10**16 - 1  # larger than the number of every entry; no two entries have the same time
+KEEP_ALIVE_S = 15.0  # how often a comment is sent while there is no event
+PAGE = 100  # events read in one round trip while a client catches up
+AGAIN_S = 1.0  # pause before the store is asked again after it did not answer
+LAST_WORD_S = 1.0  # how long writing the end of a stream may take
 EXAMPLE = (
     'event: start\ndata: {"position":"1769860800000-16"}\nid: 1769860800000-16\n\n'
     'event: drift\ndata: {"id":"5f3a9c0d1e2b4a68-1204-0","model":"demo",...}\nid: 1769860801234-17\n\n'

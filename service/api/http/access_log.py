@@ -10,12 +10,10 @@ from starlette.types import Scope
 
 from service.runtime.broadcast import OWNER
 
-PATH_MAX = 200
-"""Most characters of a path in a line."""
+PATH_MAX = 200  # most characters of a path in a line
 PROBES = frozenset({"/healthz", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"})
 _logger = logging.getLogger("onepass.access")
-on = False
-"""Whether answers are logged."""
+on = False  # whether answers are logged
 
 
 def switch(wanted: bool) -> None:

@@ -19,10 +19,8 @@ from service.api.http.media import JSON, wrong_media
 from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
-RESERVED = "onepass.reserved"
-"""Key of a request's scope: the owner of its body, and the bytes it counts for."""
-SHARES = 2
-"""The bodies of one owner may take at most one part in this many of the budget."""
+RESERVED = "onepass.reserved"  # key of a request's scope: the owner of its body, and the bytes it counts for
+SHARES = 2  # the bodies of one owner may take at most one part in this many of the budget
 
 
 class BodyBudget:
@@ -70,8 +68,7 @@ class BodyBudget:
 
 SMALL_BYTES = 65_536
 """A body up to this size is not counted: the server buffers as much for every connection anyway."""
-AHEAD_BYTES = 2**20
-"""Up to this much of an announced body is counted before it arrives."""
+AHEAD_BYTES = 2**20  # up to this much of an announced body is counted before it arrives
 
 
 def media_type(request: Request, allowed: tuple[str, ...]) -> str:
@@ -161,12 +158,9 @@ async def require_empty(request: Request, limit: int) -> None:
 GZIP = "gzip"
 FIRST_BYTES = THREAD_BYTES
 """Up to this much is unpacked on the event loop, which takes less than a millisecond."""
-PIECE_BYTES = 2**20
-"""Bytes unpacked at once in a thread."""
-INPUT_BYTES = 262_144
-"""Compressed bytes passed to the decompressor at once; it copies what it does not use."""
-MEMBERS_MAX = 1024
-"""Most concatenated gzip files in one body; empty ones cost work and unpack to nothing."""
+PIECE_BYTES = 2**20  # bytes unpacked at once in a thread
+INPUT_BYTES = 262_144  # compressed bytes passed to the decompressor at once; it copies what it does not use
+MEMBERS_MAX = 1024  # most concatenated gzip files in one body; empty ones cost work and unpack to nothing
 
 
 def is_gzip(coding: str) -> bool:

@@ -36,8 +36,7 @@ LIMIT_MAX = 1000
 LIMIT = 100
 DIGITS_MAX, WHOLE_MAX = 20, 2**53
 """Bounds of a whole number in a query: of its digits and its value; no version is larger."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""Valid names of models."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # valid names of models
 
 
 class RequestMetrics(Protocol):
@@ -85,8 +84,7 @@ async def _caller(request: Request) -> Key | None:
 
 
 Ctx = Annotated[Context, Depends(_context)]
-Caller = Annotated[Key | None, Depends(_caller)]
-"""The key of the request; None if no keys are configured."""
+Caller = Annotated[Key | None, Depends(_caller)]  # the key of the request; None if no keys are configured
 ModelName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"demo": {"value": "demo"}})]
 
 

@@ -25,8 +25,7 @@ from service.errors import Forbidden
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITE = frozenset({b"same-origin", b"none"})
 """What a browser sends with a request of our own pages, and with one that its user made directly."""
-KNOWN_MAX = 1000
-"""Most hosts whose verdict is cached."""
+KNOWN_MAX = 1000  # most hosts whose verdict is cached
 _HOST, _SITE, _ORIGIN, _CLIENTS = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-for"
 _WANTED = frozenset({_HOST, _SITE, _ORIGIN})
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

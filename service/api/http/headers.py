@@ -16,8 +16,7 @@ ALWAYS = (NOSNIFF, (b"cross-origin-resource-policy", b"same-origin"))
 """Browsers must not guess the media type of an answer, and pages of other sites must not embed one."""
 PAGES = ((b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
 """Headers of pages: send no referrer, allow no frames."""
-MODEL = b"x-onepass-model"
-"""Header with the model's name, for load balancers and their logs."""
+MODEL = b"x-onepass-model"  # header with the model's name, for load balancers and their logs
 REQUEST_ID, TRACE_HEADER = b"x-request-id", b"traceparent"
 LINES, ID = "onepass.lines", "onepass.request_id"
 """Keys of a request's scope: its header lines by name, the first of equal ones; its id."""
@@ -28,8 +27,7 @@ _GIVEN = re.compile(rb"[!-~]{1,128}")
 _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-[!-~]*)?")
 """W3C Trace Context: version, trace, parent, flags; a later version may add fields."""
 _OWN = secrets.token_hex(6).encode()
-AT_ONCE = 512
-"""Ids that are drawn together: one by one, each would cost a system call."""
+AT_ONCE = 512  # ids that are drawn together: one by one, each would cost a system call
 _drawn: list[bytes] = []
 
 

@@ -24,8 +24,7 @@ from service.api.http import json_pieces
 from service.errors import NotJson
 
 TOO_DEEP = "the body cannot be read as JSON: it is nested too deeply"
-PATH_MAX = 200
-"""Most characters of a path or a name that an error repeats."""
+PATH_MAX = 200  # most characters of a path or a name that an error repeats
 KINDS = {
     "object": "an object",
     "array": "a list",
@@ -87,8 +86,7 @@ def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any]]:
     return [(own.name, own.default) for own in msgspec.structs.fields(kind)]
 
 
-_syntax = msgspec.json.Decoder(msgspec.Raw)
-"""Checks the syntax of JSON without building objects."""
+_syntax = msgspec.json.Decoder(msgspec.Raw)  # checks the syntax of JSON without building objects
 
 
 def _refuse_broken(body: bytes) -> None:
@@ -248,8 +246,7 @@ def _path(steps: Iterable[str | int]) -> str:
 OBJECT_VALUES_MAX = 6 * COLUMNS_MAX
 """Most names and values in the body of a route that takes no rows: as many features as a model may have, each with all
 its fields."""
-ROW_VALUES_MAX = COLUMNS_MAX + 100
-"""Most names and values in the body of one row."""
+ROW_VALUES_MAX = COLUMNS_MAX + 100  # most names and values in the body of one row
 _any_object = msgspec.json.Decoder(dict[str, Any])
 
 

@@ -10,18 +10,15 @@ import msgspec
 from service.runtime.threads import LARGE_BYTES
 
 T = TypeVar("T")
-PIECE_BYTES = 131_072
-"""Bytes of JSON that are decoded at once: about a millisecond."""
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""The errors of decoding."""
+PIECE_BYTES = 131_072  # bytes of JSON that are decoded at once: about a millisecond
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # the errors of decoding
 _LIST = re.compile(rb"[ \t\r\n]*\[")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 """A JSON string; the possessive quantifiers keep no positions to backtrack to."""
 _STRINGS = re.compile(rb'(?:[^"]*+"(?:[^"\\]++|\\.)*+"){1,4096}+')
 """Some thousand strings, each with the text before it."""
 _members, _items = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
-_decoder = cache(msgspec.json.Decoder)
-"""Decoders of the few types that fields of bodies have."""
+_decoder = cache(msgspec.json.Decoder)  # decoders of the few types that fields of bodies have
 
 
 def is_list(text: bytes | msgspec.Raw) -> bool:

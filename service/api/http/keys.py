@@ -34,8 +34,7 @@ Scope = Literal["read", "learn", "admin"]
 SCOPES = {"read": 0, "learn": 1, "admin": 2}
 
 
-HASHED = "sha256$"
-"""Prefix of a secret that is given as its digest."""
+HASHED = "sha256$"  # prefix of a secret that is given as its digest
 SETTING = "ONEPASS_API_KEYS"
 FILE_SETTING = f"{SETTING}_FILE"
 HOW_SENT = "send one as 'Authorization: Bearer SECRET' or 'X-API-Key: SECRET'"

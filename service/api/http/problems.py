@@ -43,8 +43,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Unavailable: 503,
     errors.NotReached: 504,
 }
-CONFLICT = "clash"
-"""The type of every 409, as clients know it."""
+CONFLICT = "clash"  # the type of every 409, as clients know it
 MEDIA = "application/problem+json"
 ROOT_PATH: ContextVar[str] = ContextVar("root_path", default="")
 """Root path of this service: the types of problems are links to its own pages."""
@@ -290,8 +289,7 @@ def _http_problem(request: Request, error: Exception) -> Response:
     return _document(Refusal(status, slug, detail, problems, headers))
 
 
-INFERENCE = re.compile(r"/v2(?:/|$)")
-"""Paths of the Open Inference Protocol."""
+INFERENCE = re.compile(r"/v2(?:/|$)")  # paths of the Open Inference Protocol
 
 
 def _methods(request: Request) -> list[str]:

@@ -25,12 +25,10 @@ from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
-FEATURE_BYTES = 100
-"""Assumed cost of one feature in a document, in bytes of a body."""
+FEATURE_BYTES = 100  # assumed cost of one feature in a document, in bytes of a body
 LEARNER_BYTES = 50_000
 """Assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond."""
-RELEASE = version("onepass")
-"""Another release may render the same version in another way."""
+RELEASE = version("onepass")  # another release may render the same version in another way
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "`If-None-Match` holds the `ETag` of the present version: nothing has changed"}
 }
@@ -44,8 +42,7 @@ def _listed(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be part of a document")
 
 
-encode = msgspec.json.Encoder(enc_hook=_listed).encode
-"""The JSON of a document, of arrays as lists."""
+encode = msgspec.json.Encoder(enc_hook=_listed).encode  # the JSON of a document, of arrays as lists
 
 
 def json_of(document: bytes, status: int = 200) -> Response:

@@ -65,8 +65,7 @@ HISTORY: list[dict[str, Any]] = [
 
 
 Score = int | float | None
-RowCount = int | float
-"""A number of rows; in ``fading``, a sum of weights."""
+RowCount = int | float  # a number of rows; in ``fading``, a sum of weights
 
 
 class BaselineScore(BaseModel):

@@ -66,10 +66,8 @@ async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
     return await ctx.engine.replica(name)
 
 
-ReadModel = Annotated[Replica, Depends(_read_model)]
-"""The model that is read, as fresh as the query requires."""
-WrittenModel = Annotated[Replica, Depends(_written_model)]
-"""The model that is about to be changed."""
+ReadModel = Annotated[Replica, Depends(_read_model)]  # the model that is read, as fresh as the query requires
+WrittenModel = Annotated[Replica, Depends(_written_model)]  # the model that is about to be changed
 
 
 @router.put(

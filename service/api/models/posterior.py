@@ -21,8 +21,7 @@ from service.errors import RequestConflict, TooLarge
 from service.runtime.replicas.replica import Replica
 
 router = APIRouter(route_class=Route, tags=["models"])
-NUMBERS_MAX = 1_000_000
-"""Most numbers in an answer."""
+NUMBERS_MAX = 1_000_000  # most numbers in an answer
 
 
 class PosteriorAnswer(BaseModel):

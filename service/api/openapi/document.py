@@ -91,8 +91,7 @@ SCHEMES = {
     "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
 """The two ways to send a key."""
-STREAM = "x-stream"
-"""Marks an operation whose answer does not end: Swagger UI would wait for the end."""
+STREAM = "x-stream"  # marks an operation whose answer does not end: Swagger UI would wait for the end
 STREAM_NOTE = "A stream, so use `curl -N`: *Try it out* waits for the end of an answer."
 
 

@@ -17,8 +17,7 @@ from service.runtime.rows.table import Table
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large
 
 T = TypeVar("T")
-BATCH_IDS_MAX = 10_000
-"""Most rows in a batch with ids."""
+BATCH_IDS_MAX = 10_000  # most rows in a batch with ids
 
 
 async def read_row(

@@ -5,8 +5,7 @@ from contextlib import suppress
 from core.contract import LEVEL_MAX
 from core.problems import Invalid
 
-QUERY = "interval"
-"""The query parameter of a batch, for bodies that cannot hold a level."""
+QUERY = "interval"  # the query parameter of a batch, for bodies that cannot hold a level
 ALLOWED = f"a number > 0 and <= {LEVEL_MAX}"
 
 

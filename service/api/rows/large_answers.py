@@ -17,15 +17,11 @@ from starlette.types import Receive, Scope, Send
 from core.contract import Buffer
 from service.api.http.media import JSON
 
-VALUES_AT_ONCE = 16_384
-"""Values in one piece: about a millisecond of encoding."""
-SENT_AT_ONCE = 65_536
-"""Least number of bytes passed to the server at once."""
-PIECE_BYTES = 2**20
-"""Most bytes of a state passed to the connection at once."""
+VALUES_AT_ONCE = 16_384  # values in one piece: about a millisecond of encoding
+SENT_AT_ONCE = 65_536  # least number of bytes passed to the server at once
+PIECE_BYTES = 2**20  # most bytes of a state passed to the connection at once
 STATE = "application/octet-stream"
-ROW_BYTES = 64
-"""Assumed cost of encoding one row of an answer, in bytes of a body."""
+ROW_BYTES = 64  # assumed cost of encoding one row of an answer, in bytes of a body
 _encode = msgspec.json.Encoder().encode
 
 

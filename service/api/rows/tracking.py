@@ -26,16 +26,13 @@ from service.store.log import codec
 from service.store.log.appends import RememberedIds
 from service.store.pending import Track, TrackOutcome
 
-QUERY = "track"
-"""The query parameter of a batch, for bodies that cannot hold it."""
+QUERY = "track"  # the query parameter of a batch, for bodies that cannot hold it
 ROWS_MAX, VALUES_MAX = 10_000, 500_000
 """Most rows of a batch that are kept, and most values: a row's columns and probabilities, for every learner."""
-AT_ONCE = 256
-"""Rows that are encoded, and sent to the store, together."""
+AT_ONCE = 256  # rows that are encoded, and sent to the store, together
 DROP_S = 0.5
 """How long dropping rows of unknown fate may delay the refusal of a request that has waited for the store already."""
-ROW_BYTES = 512
-"""Assumed cost of encoding a row, in bytes of a body."""
+ROW_BYTES = 512  # assumed cost of encoding a row, in bytes of a body
 
 
 def is_tracked(given: bool | None, text: str | None) -> bool:

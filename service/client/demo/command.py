@@ -18,12 +18,10 @@ from service.client.display import grid
 from service.client.failures import Failed, Interrupted
 from service.client.session import Refused, Running, Session, default_port, path_of
 
-PATIENCE_S, LEAVE_S = 60.0, 2.0
-"""How long to retry a request, and at the end the deletion of the models."""
+PATIENCE_S, LEAVE_S = 60.0, 2.0  # how long to retry a request, and the deletion of the models at the end
 STEP_S, FASTEST_S = 1.0, 0.05
 """Time between two requests to a model: usually the refresh interval of the pages, shorter with --speed."""
-LOOK_EVERY = 3
-"""Steps between two looks at the marks of a model."""
+LOOK_EVERY = 3  # steps between two looks at the marks of a model
 
 
 def demo(

@@ -9,10 +9,8 @@ from typing import Any
 from service.client.failures import Failed
 
 GREY, SIZE_INCHES, DPI, TITLE_CHARACTERS = "0.43", (10.0, 5.4), 160, 78
-LOG_FROM = 30.0
-"""Ratio of the largest to the smallest error from which the axis is logarithmic."""
-WARM_UP = 0.02
-"""Share of the first rows that the limits of the axis ignore."""
+LOG_FROM = 30.0  # ratio of the largest to the smallest error from which the axis is logarithmic
+WARM_UP = 0.02  # share of the first rows that the limits of the axis ignore
 LABELS = {"accuracy": "prequential accuracy", "mse": "prequential squared error", "mean_cost": "mean cost of an answer"}
 
 Curve = Sequence[tuple[int, float | None]]

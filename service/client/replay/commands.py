@@ -23,8 +23,7 @@ from service.client.replay.report import Entrant
 from service.client.replay.table import Batch, ReadOptions, Table
 from service.client.session import Refused, Running, Service, Url, path_of
 
-PATIENCE_S = 60.0
-"""How long to retry a batch while the service is unavailable; it is learned once."""
+PATIENCE_S = 60.0  # how long to retry a batch while the service is unavailable; it is learned once
 CONTENDERS_MAX = 32
 USUAL = "auto,dfop,dfop:scaling=robust:random_features=100,rls,dynamic_odm,vigo,vigow,fesl_c,ga2m"
 """The default of compare: of each family the algorithms that differ most, if they learn the task."""

@@ -19,8 +19,7 @@ from service.errors import NotJson
 from service.runtime.rows.table import RowPlace, Table, alone, plural
 
 Names = tuple[str, ...]
-REQUIRED = ("columns", "data", "rows", "labels")
-"""Fields that an object with rows must have."""
+REQUIRED = ("columns", "data", "rows", "labels")  # fields that an object with rows must have
 
 
 class RowFormat(NamedTuple):

@@ -22,8 +22,7 @@ from service.errors import NotTable
 from service.runtime.rows.svmlight import read_lines as svmlight_lines
 from service.runtime.rows.table import Table, check_size
 
-TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)
-"""Query parameters of CSV."""
+TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)  # query parameters of CSV
 NESTED_IN_ROW, NESTED_BESIDE = 3, 6
 """Most lists and objects in one row of JSON (a sparse one), and in the request around the rows."""
 OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
