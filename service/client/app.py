@@ -1,7 +1,7 @@
-"""The table of commands, how one is loaded when it is asked for, and how it ends.
+"""The table of commands, how one is loaded, and how it ends.
 
-Exit status: 0 done; 1 refused or failed, with the reason on stderr; 2 the command line or a setting cannot be;
-128 + n ended by signal n.
+Exit status: 0 done; 1 refused or failed, with the reason on stderr; 2 wrong command line or setting; 128 + n ended by
+signal n.
 """
 
 import signal
@@ -99,7 +99,7 @@ def _spread(function: Callable[..., int | None]) -> Callable[..., int | None]:
         for name, kind in groups.items():
             given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         status = function(**given)
-        sys.stdout.flush()  # a reader that has gone is noticed here, and not when the interpreter ends
+        sys.stdout.flush()  # notice here, not at the end of the interpreter, that the reader has gone
         return status
 
     run.__signature__ = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]

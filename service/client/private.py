@@ -1,7 +1,7 @@
 """A service for one command: on a free port of this machine, with its data in a temporary directory.
 
-It is a child process, which tells its address once it is ready. It ends with the command, however that ends: it stops
-when its standard input is closed.
+It is a child process, which prints its address once it is ready. It stops when its standard input is closed, so it ends
+with the command, however that ends.
 """
 
 import os
@@ -41,7 +41,7 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=settings | {"ONEPASS_DATA_DIR": f"{place}/data"} | more,
-                cwd=place,  # where no settings file of the operator's is
+                cwd=place,  # a directory without settings files of the operator
                 start_new_session=True,  # Ctrl-C in the terminal ends the command, which ends the service
             )
         try:

@@ -119,7 +119,7 @@ class Refused(Failed):
             return f"{self._url} answers HTTP {self.status}, and not like Onepass"
         detail = str(document.get("detail") or document.get("error") or document.get("title") or "refused")
         if errors and all(str(one.get("problem")) in detail for one in errors):
-            detail = f"refused with HTTP {self.status}"  # else the words of the fields would stand there twice
+            detail = f"refused with HTTP {self.status}"  # else the fields' words would appear twice
         lines = [detail + self._hint, *shortened([_line(one) for one in errors], ERRORS_SHOWN)]
         if self.status == httpx.codes.UNAUTHORIZED:
             lines.append("the key is given by --key or ONEPASS_API_KEY")

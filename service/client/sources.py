@@ -1,4 +1,4 @@
-"""Settings from flags, variables, files of secrets, a settings file and .env, in this order; names that are none."""
+"""Settings from flags, variables, files of secrets, a settings file and .env, in this order; notes on other names."""
 
 import os
 import re
@@ -41,14 +41,14 @@ class Sourced(NamedTuple):
 
     settings: Settings
     notes: list[str]  # a line for each name that is no setting
-    files: list[Path]  # the files of settings that were read
-    keys_file: Path | None  # where the keys are from, if they have a file of their own
+    files: list[Path]  # settings files that were read
+    keys_file: Path | None  # the file of the keys, if they have one
 
 
 def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str] = os.environ) -> Sourced:
     """Merge flags, variables and files; ``Misused`` if a value is invalid or a file cannot be read."""
     found, notes, files = Values(), list[str](), list[Path]()
-    if os.access(DOT_ENV, os.R_OK):  # not where the directory is one that others own
+    if os.access(DOT_ENV, os.R_OK):  # it is not if the directory belongs to another user
         files.append(DOT_ENV)
     if file is not None:
         files.append(file)

@@ -1,6 +1,6 @@
 """``onepass export`` and ``import``: a model's state as a file, and the states of all models as a tar.
 
-One state at a time is held in memory, and where it is compared a second one.
+At most two states are in memory at a time: the one that is moved, and the one it is compared with.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The parts of the drift monitor joined: what publishes alarms, what reads the events again, what posts them."""
+"""The drift monitor, made of its parts: they publish alarms, read the events back, and post them."""
 
 import secrets
 from collections.abc import Callable, Sequence

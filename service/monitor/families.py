@@ -1,4 +1,4 @@
-"""The families of metrics, in one table: what each is called, its labels, what it tells."""
+"""The families of metrics, in one table: kind, name, labels, help."""
 
 from collections.abc import Iterable
 from dataclasses import fields

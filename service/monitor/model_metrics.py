@@ -1,7 +1,7 @@
 """Metrics of the most active models: which these are, what they learn, and how well.
 
 A scrape costs some hundred microseconds for each model shown, one after the other, so that requests are answered in
-between; what is found of a model at a version is kept until the next.
+between; a model's figures are cached until its version changes.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from service.store.pending import Pending
 
 LEVEL = "0.9"  # the level of which coverage is shown
 PATIENCE_S = 0.5
-"""How long a scrape waits for the store: what goes wrong with it has to be told while it does."""
+"""How long a scrape waits for the store: it must work while the store does not."""
 PendingCounts = dict[tuple[str, str], tuple[int, int]]
 """How many tracked predictions wait and how many have expired, by name and incarnation."""
 HALF_LIFE_S = 600.0
-"""Rows count half as much after so long: those shown should not change from one look to the next."""
+"""After so long a row counts half as much, so that the models shown do not change from one scrape to the next."""
 STEP = 1000  # models looked at between two turns of the event loop's other tasks
 
 
@@ -80,7 +80,7 @@ class _Look(NamedTuple):
 
 
 def _look(replica: Replica) -> _Look:
-    """A model as it is; nobody may be changing it."""
+    """A model as it is; it must not be changing."""
     model = replica.model
     summary, quality = read.summary(model), read.quality(model.own)
     numbers = {
@@ -99,7 +99,7 @@ def _look(replica: Replica) -> _Look:
 
 
 def _outside(scores: OutsideScores, regression: bool) -> dict[str, float]:
-    """How a model outside does beside this one; NaN before it has predicted a row of the window."""
+    """The score of a model outside, and whether it is better; NaN before it has predicted a row of the window."""
     score = scores.figures(regression)["window"]["mse" if regression else "accuracy"]
     better = {"served": 1.0, "model": -1.0}.get(scores.report()["better"], 0.0)
     return {"model_served_score": math.nan if score is None else score, "model_served_better": better}
@@ -140,10 +140,7 @@ class ModelSeries:
         return _look(replica)
 
     async def _counts(self, models: set[tuple[str, str]]) -> PendingCounts:
-        """Tracked predictions of the models of which the store tells within ``PATIENCE_S``.
-
-        What it does not answer in time it may still be answering when the next scrape comes, which waits for that.
-        """
+        """The counts that the store returns within ``PATIENCE_S``; the next scrape waits for an answer that is late."""
         if self._asked is None:
             self._asked = asyncio.get_running_loop().create_task(self._ask(sorted(models)), context=Context())
         done, _ = await asyncio.wait({self._asked}, timeout=PATIENCE_S)

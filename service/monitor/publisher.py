@@ -57,7 +57,7 @@ class Publisher:
             if added:
                 self._pass("published")
             self.published.update(each.kind for each in alarms[len(alarms) - added :] if each.kind != "joined")
-            # Where the model was deleted its alarms are gone with it.
+            # If the model was deleted, its alarms are gone with it.
             replica.published = replica.model.outbox.last if last is None else last
 
     async def _after(self, replica: Replica, after: AlarmPosition) -> list[StreamItem]:

@@ -1,4 +1,4 @@
-"""Metrics of the loaded models by tag: how many there are, what they learn, how many of them need somebody to look.
+"""Metrics of the loaded models by tag: how many there are, what they learn, how many need attention.
 
 Counters count what models have gained while this process held them: a sum over models would fall whenever one leaves
 memory, and a counter must not.

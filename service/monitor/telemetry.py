@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests as they are answered, and the runtime's counters when they are asked for."""
+"""Prometheus metrics: requests are counted as they are answered, everything else is collected by a scrape."""
 
 import asyncio
 from bisect import bisect_left
@@ -22,7 +22,7 @@ from service.runtime.replicas.changes import ACTIONS
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 LAGS_SHOWN = 20
-"""Models that have a lag of their own among the metrics: their number must not grow with that of the models."""
+"""Most models whose lag is shown: the number of metrics must not grow with that of the models."""
 
 
 class Telemetry:
@@ -49,7 +49,7 @@ class Telemetry:
         found = [*self._health(), *await self._of_models(sees)]
         if sees is None:
             found += [*self._requests.collect(), *self._runtime(), *self._events(), *self._process.collect()]
-            names = {one.name for one in found}  # those that have no samples now are told all the same
+            names = {one.name for one in found}  # families without samples are announced, too
             found += [metric(name, ()) for _, name, *_ in TABLE if f"onepass_{name}" not in names]
         registry = CollectorRegistry()
         registry.register(_Collected(found))
@@ -76,7 +76,7 @@ class Telemetry:
         yield metric("model_lag_entries", seen[:LAGS_SHOWN])
 
     def _health(self) -> Iterator[Metric]:
-        """Whether the service and its store can be used; nothing of it is of any model."""
+        """Whether the service and its store work; reveals nothing about models."""
         engine = self._engine
         yield metric("store_up", int(engine.store_ok is True and not engine.committer.store_down))
         yield metric("store_full", int(engine.store.connection.full))
@@ -106,14 +106,14 @@ class Telemetry:
 
 @dataclass(slots=True)
 class _Times:
-    """How long the requests of one route took: how many of them by bucket, the last one without end; and their sum."""
+    """The times of one route's requests: their number per bucket, of which the last is unbounded, and their sum."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
     seconds: float = 0.0
 
 
 class Requests:
-    """Requests as they are answered, on the event loop alone: plain numbers, since the library's take locks."""
+    """Counts requests as they are answered, on the event loop only, in plain numbers: the library's take locks."""
 
     def __init__(self) -> None:
         self._answered: dict[tuple[str, str, int], int] = {}
@@ -142,7 +142,7 @@ class Requests:
 
 
 class _Collected(Collector):
-    """What has been collected, for the library to write."""
+    """Collected metrics, in the form that the library writes."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics

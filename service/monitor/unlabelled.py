@@ -1,9 +1,8 @@
-"""Drift before the labels come: watches over the rows that are predicted and tracked, where a model asks for it.
+"""Drift before the labels come: watches the rows that are predicted and tracked, if ``watch.unlabelled`` is true.
 
-Off unless ``watch.unlabelled`` is true. A row costs some microseconds, whatever the size of its model: one with many
-columns is watched by its predictions alone (core.model.unlabelled_watch). The watches of the models that were used
-last are kept; events wait in a bounded queue for the store, and are dropped where it does not take them: they are
-hints, and the labels will tell for sure.
+A row costs some microseconds, whatever the size of its model: one with many columns is watched by its predictions alone
+(core.model.unlabelled_watch). Only the most recently used models are watched. Events wait in a bounded queue for the
+store and are dropped if it does not take them: they are hints, which the labels will confirm.
 """
 
 import asyncio

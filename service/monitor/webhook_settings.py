@@ -1,4 +1,4 @@
-"""What the settings say of webhooks; read before anything is compiled or started."""
+"""The settings of webhooks, checked before anything is compiled or started."""
 
 import base64
 import binascii

@@ -7,8 +7,8 @@
     webhook-signature: v1,BASE64      HMAC-SHA256 of "ID.TIMESTAMP.BODY" under the secret
 
 These are the headers of the Standard Webhooks specification, whose libraries verify them: a secret that begins with
-``whsec_`` is base64 behind it, any other one is taken as it is. Only an answer 2xx counts; redirects are not followed
-and answers' bodies are not read. URLs are http or https (``webhook_settings``).
+``whsec_`` continues in base64, any other is used as it is. Only a 2xx answer counts; redirects are not followed, bodies
+of answers not read. URLs are http or https (``webhook_settings``).
 
 Each URL has a task and a place in the stream of its own, so a dead one does not delay the others. Events are delivered
 in order, at least once (a crash between delivery and its note repeats one). What fails is tried again after pauses
@@ -40,7 +40,7 @@ CONNECT_S, ATTEMPT_S = 5.0, 15.0  # how long connecting and a whole attempt may 
 BUDGET_S = 3600.0  # how long one event is posted again before it is dropped
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0  # first pause after a failure, which doubles; the longest
 LOOK_S = 5.0  # how often a webhook looks whether it can take the turn of a replica that died
-TYPE = "drift.detected"  # what every event is, as the specification names events
+TYPE = "drift.detected"  # the type of every event, in the form of the specification
 
 
 def signature(key: bytes, event_id: str, timestamp: int, body: bytes) -> str:
@@ -50,7 +50,7 @@ def signature(key: bytes, event_id: str, timestamp: int, body: bytes) -> str:
 
 
 def enveloped(event: StoredEvent) -> bytes:
-    """The body of a post: the event's own fields behind its type and time."""
+    """The body of a post: type and time, then the event's own fields."""
     return b'{"type":"%b","timestamp":"%b",%b' % (TYPE.encode(), iso(event.time_ms).encode(), event.shown()[1:])
 
 
@@ -94,7 +94,7 @@ class Webhook:
             await self._news.wait(LOOK_S)
 
     async def _is_settled(self, client: "httpx.AsyncClient", event: StoredEvent) -> bool:
-        """Post an event until it is taken or its budget ends; False where it is another replica's turn by now."""
+        """Post an event until it is taken or its budget ends; False if another replica has the turn by now."""
         if event.joined or event.held_back:
             self.outcomes["held_back"] += event.held_back
             return True
@@ -116,7 +116,7 @@ class Webhook:
         return True
 
     async def _rest(self, event: StoredEvent, rest_s: float) -> bool:
-        """Pause and keep the turn; False where another replica has it by now."""
+        """Pause and keep the turn; False if another replica has it by now."""
         while rest_s > 0:
             step_s = min(rest_s, TURN_MS / 4000)
             await asyncio.sleep(step_s)

@@ -1,7 +1,7 @@
-"""Scripts, styles and images of the pages: read once, cached by browsers for as long as they stay what they are.
+"""Scripts, styles and images of the pages: read once, cached by browsers until they change.
 
-A page names them as ``ui/assets/DIGEST/FILE``. The digest is of all files together, and it stands in the path, so that
-the modules a script imports ("./api.js") and the images a style names have it as well.
+Their address is ``ui/assets/DIGEST/FILE``. The digest covers all files and is part of the path, so that it also applies
+to the modules that a script imports ("./api.js") and the images that a style names.
 """
 
 import hashlib
@@ -53,10 +53,7 @@ def address(name: str) -> str:
 
 @cache
 def modules(*names: str) -> list[str]:
-    """Scripts and all modules that they import, and these import, in the order in which they are met.
-
-    A page names them all, so that they are fetched at once, and not one generation after the other.
-    """
+    """Scripts and all modules that they import, directly or not: a page lists them all, to be fetched at once."""
     found = [*names]
     for name in found:  # which grows meanwhile
         found += [one for one in _imported(name) if one not in found]

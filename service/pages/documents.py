@@ -1,7 +1,7 @@
-"""What there is to read: the pages of the guide, from Markdown files, and a page for every kind of problem.
+"""The pages to read: the guide, from Markdown files, and a page for every kind of problem.
 
-Pages of the guide link to each other by file name, so that the links work on a forge, too. Other pages of a running
-service are written as code, such as ``/ui/models/boiler``; as HTML they are links, relative to where the page is.
+Pages of the guide link to each other by file name, so that the links also work on a forge. Other pages of a running
+service are written as code, such as ``/ui/models/boiler``; in HTML they become relative links.
 """
 
 import re

@@ -1,12 +1,12 @@
 """Markdown as HTML: CommonMark with tables and no HTML of its own; fenced code is calls to copy, and their answers.
 
-Fences are told apart by their word:
+The word after a fence says what it holds:
 
-    console   lines that begin with ``$ `` are calls (and those behind one that ends inside quotes); others are answers
+    console   lines that begin with ``$ `` are calls (and those after one that ends inside quotes); others are answers
     python    a program to copy; sh likewise
-    output    what the program before prints; json, text: an answer by itself
+    output    what the program above prints; json, text: an answer without a call
 
-An answer shows ``...`` for what is left out, or is another one each time.
+An answer shows ``...`` for what is left out or differs each time.
 """
 
 import re
@@ -42,8 +42,8 @@ class Rendered(NamedTuple):
     """A text as HTML."""
 
     title: str  # the heading of the first level, which ``html`` leaves out
-    lead: str  # the first paragraph behind it, as text
-    html: str  # everything behind the title
+    lead: str  # the first paragraph after it, as text
+    html: str  # everything after the title
     headings: list[Heading]  # those of the second level
 
 

@@ -1,6 +1,6 @@
-"""Addresses of what there is to read: ``/guide``, ``/problems`` and ``/llms.txt``.
+"""The routes of the pages to read: ``/guide``, ``/problems`` and ``/llms.txt``.
 
-Every page is there as Markdown, too, under its address with ``.md`` behind it.
+Every page is also there as Markdown, under its address plus ``.md``.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ SUFFIX = ".md"
 
 @router.api_route("/guide", methods=METHODS)
 async def guide(request: Request) -> Response:
-    """What the guide holds."""
+    """The contents of the guide."""
     return shell.page(request, "guide.html", text=documents.GUIDE_TEXT, pages=[*documents.guide().values()])
 
 
 @router.api_route("/guide/{slug}", methods=METHODS)
 async def guide_page(request: Request, slug: str) -> Response:
-    """A page of the guide, between the one before and the one behind it."""
+    """A page of the guide, with links to the pages before and after it."""
     pages = documents.guide()
     page = _found(pages, slug)
     if slug.endswith(SUFFIX):
@@ -63,7 +63,7 @@ async def problem_page(request: Request, slug: str) -> Response:
 
 @router.api_route("/llms.txt", methods=METHODS)
 async def llms_txt(request: Request) -> Response:
-    """What there is to read, for language models."""
+    """An overview of the pages for language models."""
     text = documents.llms_txt(shell.root_of(request.scope), request.app.state.problems)
     return Response(text, media_type="text/plain; charset=utf-8", headers=shell.HEADERS)
 

@@ -1,6 +1,6 @@
-"""Refusals as pages, for people who open an address that is not there: the same facts, and where to go from here.
+"""Refusals as pages, for people who open a wrong address: the same facts, and where to go from here.
 
-Browsers say that they read HTML. Everybody else is answered with the problem itself, as application/problem+json.
+Clients that accept HTML get the page, all others the problem itself, as application/problem+json.
 """
 
 import json
@@ -15,7 +15,7 @@ KEPT = ("allow",)  # headers of a problem that its page has, too
 
 
 def shown(request: Request, answer: Response) -> Response:
-    """The refusal of no route, or of a page, as the client reads it: a page for a browser, where it is a problem."""
+    """A refusal by no route or by a page: as a page for a browser, if it is a problem document."""
     answer.headers["Vary"] = "Accept"
     reads_pages = request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")
     if not reads_pages or answer.headers.get("content-type") != PROBLEM:

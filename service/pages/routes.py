@@ -1,6 +1,6 @@
-"""Addresses of the pages: ``/``, ``/ui/models/NAME``, what they are made of, and the client ``/onepass.py``.
+"""The routes of the pages ``/`` and ``/ui/models/NAME``, of their assets, and of the client ``/onepass.py``.
 
-Pages are public and hold no data of models: their scripts ask the API, with the key of whoever looks at them.
+Pages are public and hold no data of models: their scripts ask the API, with the viewer's key.
 """
 
 import json

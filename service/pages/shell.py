@@ -1,7 +1,7 @@
 """Templates rendered as pages, with the headers that every page has.
 
 Links are relative to the page's own address (``root``: "./", "../", "../../"), so that a proxy may put the service
-under any prefix without telling it.
+under any prefix.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-"""Of every page: scripts and styles are ours and in files, nothing else is fetched, nobody frames a page."""
+"""Of every page: scripts and styles come from our own files, nothing else is fetched, and no site may frame a page."""
 
 
 def page(request: Request, template: str, **shown: Any) -> HTMLResponse:

@@ -119,7 +119,7 @@ async def read_body(request: Request, limit: int) -> bytes:
             raise too_large(limit)
         _count(request, max(len(whole), min(announced, len(whole) + AHEAD_BYTES)))
         more = message.get("more_body", False)
-    body = cast("bytes", whole)  # what reads it takes both, and nobody writes to it
+    body = cast("bytes", whole)  # readers take both types, and nothing writes to it
     return await _unpacked(request, limit, body) if packed else body
 
 

@@ -1,4 +1,4 @@
 """``onepass demo``: models on generated streams that drift, fed slowly, so that there is something to look at.
 
-Nothing of it stays: a service of its own ends with it, in one that runs already its models are deleted.
+Nothing remains: its own service ends with it; in a service that runs already, its models are deleted.
 """

@@ -36,7 +36,7 @@ def write(
     """Draw a chart and save it; the suffix of the path, .svg or .png, decides the format.
 
     The title has a second line of smaller letters. Known curves are those of baselines; marks are a model's drifts and
-    switches. ``Failed`` where the file cannot be written.
+    switches. ``Failed`` if the file cannot be written.
     """
     import matplotlib as mpl  # noqa: PLC0415  an extra, which takes long to import
     from cycler import cycler  # noqa: PLC0415
