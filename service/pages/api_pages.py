@@ -13,7 +13,6 @@ from service.pages import shell
 
 STATIC = Path(fastapi_offline.__file__).parent / "static"
 REDOC_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg"  # what ReDoc would fetch from elsewhere
-METHODS = ["GET", "HEAD"]
 STYLED = shell.HEADERS | {
     "Content-Security-Policy": shell.HEADERS["Content-Security-Policy"]
     .replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
@@ -25,17 +24,17 @@ STYLED = shell.HEADERS | {
 def install(app: FastAPI) -> None:
     """Add ``/docs``, ``/redoc`` and what they load."""
 
-    @app.api_route("/docs", methods=METHODS, include_in_schema=False)
+    @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         return shell.page(request, "docs.html")
 
-    @app.api_route("/redoc", methods=METHODS, include_in_schema=False)
+    @app.get("/redoc", include_in_schema=False)
     async def redoc(request: Request) -> Response:
         answer = shell.page(request, "redoc.html")
         answer.headers.update(STYLED)
         return answer
 
-    @app.api_route("/static/redoc.standalone.js", methods=METHODS, include_in_schema=False)
+    @app.get("/static/redoc.standalone.js", include_in_schema=False)
     async def redoc_script() -> Response:
         return Response(_redoc(), media_type="text/javascript")
 

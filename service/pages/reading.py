@@ -14,18 +14,17 @@ from service.pages import documents, shell
 from service.pages.documents import Document
 
 router = APIRouter(include_in_schema=False)
-METHODS = ["GET", "HEAD"]
 MARKDOWN = "text/markdown; charset=utf-8"
 SUFFIX = ".md"
 
 
-@router.api_route("/guide", methods=METHODS)
+@router.get("/guide")
 async def guide(request: Request) -> Response:
     """The contents of the guide."""
     return shell.page(request, "guide.html", text=documents.GUIDE_TEXT, pages=[*documents.guide().values()])
 
 
-@router.api_route("/guide/{slug}", methods=METHODS)
+@router.get("/guide/{slug}")
 async def guide_page(request: Request, slug: str) -> Response:
     """A page of the guide, with links to the pages before and after it."""
     pages = documents.guide()
@@ -45,14 +44,14 @@ async def guide_page(request: Request, slug: str) -> Response:
     )
 
 
-@router.api_route("/problems", methods=METHODS)
+@router.get("/problems")
 async def problems(request: Request) -> Response:
     """All problems, by status."""
     groups = documents.by_status(request.app.state.problems)
     return shell.page(request, "problems.html", text=documents.PROBLEMS_TEXT, groups=groups)
 
 
-@router.api_route("/problems/{slug}", methods=METHODS)
+@router.get("/problems/{slug}")
 async def problem_page(request: Request, slug: str) -> Response:
     """What a problem means, and what to do about it."""
     page = _found(request.app.state.problems, slug)
@@ -61,7 +60,7 @@ async def problem_page(request: Request, slug: str) -> Response:
     return shell.page(request, "problem.html", page=page, html=page.html(shell.root_of(request.scope)))
 
 
-@router.api_route("/llms.txt", methods=METHODS)
+@router.get("/llms.txt")
 async def llms_txt(request: Request) -> Response:
     """An overview of the pages for language models."""
     text = documents.llms_txt(shell.root_of(request.scope), request.app.state.problems)

@@ -16,29 +16,28 @@ from core.config.changes import ModelChanges
 from service.pages import assets, shell
 
 router = APIRouter(include_in_schema=False)
-METHODS = ["GET", "HEAD"]
 
 
-@router.api_route("/", methods=METHODS)
+@router.get("/")
 async def all_models(request: Request) -> Response:
     """All models."""
     return shell.page(request, "models.html")
 
 
-@router.api_route("/ui/models/{name}", methods=METHODS)
+@router.get("/ui/models/{name}")  # noqa: FAST003  the page's script reads the name from the address
 async def one_model(request: Request) -> Response:
-    """One model; its name is read from the address by the page's script."""
+    """One model."""
     return shell.page(request, "model.html", **_schemas())
 
 
-@router.api_route("/ui/assets/{file}", methods=METHODS)
-@router.api_route("/ui/assets/{digest}/{file:path}", methods=METHODS)
+@router.get("/ui/assets/{file}")  # noqa: FAST003  assets.answer reads the path
+@router.get("/ui/assets/{digest}/{file:path}")
 async def asset(request: Request) -> Response:
     """A script, a style or an image of the pages."""
     return assets.answer(request)
 
 
-@router.api_route("/onepass.py", methods=METHODS)
+@router.get("/onepass.py")
 async def client_file(request: Request) -> Response:  # noqa: ARG001 (a page like the others)
     """A client in one Python file, of this service's version."""
     return Response(_client(), media_type="text/x-python", headers={"Cache-Control": "no-cache"})
