@@ -176,7 +176,7 @@ def append_call(request: Append) -> Call:
         len(request.segments),
     ]
     for segment in request.segments:
-        state = "" if segment.state is None else _named(segment.state)
+        state = "" if segment.state is None else f"{segment.state.digest}:{segment.state.size}"
         args += (segment.blob, (segment.pending or "").encode(*TEXT), state, len(segment.ids))
         for seen_id in segment.ids:
             args.append(seen_id.encode(*TEXT))
@@ -184,10 +184,6 @@ def append_call(request: Append) -> Call:
     args += (request.summary, request.listening)
     own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.states)
     return Call(APPEND, own, args)
-
-
-def _named(state: NamedState) -> str:
-    return f"{state.digest}:{state.size}"
 
 
 def record_call(answers: Answers) -> Call:

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import repeat
 from operator import or_
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -53,14 +53,18 @@ from service.store.log.entries import RawEntry
 FORMAT = 1  # version of the records
 
 
-class Record(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class Versioned(msgspec.Struct, array_like=True, frozen=True):
+    """What the version number stands in front of."""
+
+    format: int
+
+
+class Record(Versioned, frozen=True, forbid_unknown_fields=True):
     """A segment as bytes; see the layout above. More fields are refused: without them the log would give another state.
 
     The fields of RowsRecord, StateRecord, SwitchRecord and StoredOverlap follow; those of the other records are the
     segment's own, in their order.
     """
-
-    format: int
 
 
 class RowsRecord(Record, tag="rows", frozen=True, gc=False):
@@ -122,17 +126,15 @@ _PLAIN = {segment: _plain(tag, segment) for tag, segment in _TAGS.items()}
 _SEGMENTS = {record: segment for segment, record in _PLAIN.items()}
 
 
-class Remembered(msgspec.Struct, array_like=True, frozen=True):
+class Remembered(Versioned, frozen=True):
     """The answer that is stored with an id. It changes no state, so fields of later versions are passed over."""
 
-    format: int
     outcome: Outcome
 
 
-class Tracked(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class Tracked(Versioned, frozen=True, forbid_unknown_fields=True):
     """A tracked prediction: the row and the prediction that was served."""
 
-    format: int  # of this record
     space: str  # id of the feature space it was predicted in
     x: bytes  # raw row, float64
     version: int  # the version it was predicted with
@@ -145,20 +147,13 @@ class Tracked(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
         return np.frombuffer(self.x, dtype="<f8").reshape(1, -1)
 
 
+R = TypeVar("R", bound=Versioned)
 _encoder = msgspec.msgpack.Encoder()
 _segments: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(
     reduce(or_, _PLAIN.values(), RowsRecord | StateRecord | SwitchRecord | StoredOverlap)
 )
 _answers = msgspec.msgpack.Decoder(Remembered)
 _tracked = msgspec.msgpack.Decoder(Tracked)
-
-
-class _Versioned(Protocol):
-    @property
-    def format(self) -> int: ...
-
-
-R = TypeVar("R", bound=_Versioned)
 
 
 def decoded(decoder: "msgspec.msgpack.Decoder[R]", blob: Buffer, what: str) -> R:
@@ -219,7 +214,19 @@ def record_of(blob: Buffer) -> Record:
 
 def _segment(record: Record, skip: tuple[int, ...]) -> Segment:
     if isinstance(record, RowsRecord):
-        return _rows(record, skip)
+        return Rows(
+            space=record.space,
+            features=_features(record.features),
+            X=_matrix(record),
+            y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
+            discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
+            served=record.served,
+            ids=record.ids,
+            skip=skip,
+            weights=None if record.weights is None else np.frombuffer(record.weights, dtype="<f8"),
+            outside=np.frombuffer(record.outside, dtype="<f8") if isinstance(record.outside, bytes) else record.outside,
+            due=record.due,
+        )
     if isinstance(record, SwitchRecord):
         return Switch(record.action, _features(record.features), record.mapping, record.ids)
     if isinstance(record, StoredOverlap):
@@ -241,22 +248,6 @@ def float_bytes(values: Floats) -> bytes:
 
 def _matrix(record: RowsRecord | StoredOverlap) -> Floats:
     return np.frombuffer(record.x, dtype="<f8").reshape(record.count, -1)
-
-
-def _rows(record: RowsRecord, skip: tuple[int, ...]) -> Rows:
-    return Rows(
-        space=record.space,
-        features=_features(record.features),
-        X=_matrix(record),
-        y=np.frombuffer(record.labels, dtype="<f8") if isinstance(record.labels, bytes) else record.labels,
-        discounts=None if record.discounts is None else np.frombuffer(record.discounts, dtype="<f8"),
-        served=record.served,
-        ids=record.ids,
-        skip=skip,
-        weights=None if record.weights is None else np.frombuffer(record.weights, dtype="<f8"),
-        outside=np.frombuffer(record.outside, dtype="<f8") if isinstance(record.outside, bytes) else record.outside,
-        due=record.due,
-    )
 
 
 def entry(raw: RawEntry) -> Entry:
