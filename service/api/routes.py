@@ -62,14 +62,10 @@ ROW_ROUTES: dict[str, RowRoute] = {
 class App(FastAPI):
     """The app. Requests of ``ROW_ROUTES`` go straight to their routes; everything else goes through FastAPI, as do
     requests of these routes with another method and, with CORS, those from a browser.
-
-    Attributes:
-        context: the endpoints' collaborators.
-        cors: whether pages of other sites may use the API.
     """
 
-    context: Context
-    cors = False
+    context: Context  # the endpoints' collaborators
+    cors = False  # whether pages of other sites may use the API
     _hot = HOT
 
     def serve_under(self, text: str) -> None:

@@ -26,11 +26,7 @@ BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0  # first pause after a failure, which double
 
 
 class Publisher:
-    """Publishes for the replicas of one process.
-
-    Attributes:
-        published: events by kind that this process was the first to publish.
-    """
+    """Publishes for the replicas of one process; counts by kind what it was the first to publish (``published``)."""
 
     def __init__(self, engine: Engine, stream: DriftStream, failpoint: Callable[[str], None] | None) -> None:
         self._models, self._stream = engine.models, stream

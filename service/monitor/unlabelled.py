@@ -33,11 +33,7 @@ Found = tuple[str, str, int, int, bytes]
 
 
 class Unlabelled:
-    """The watches of one process.
-
-    Attributes:
-        published: events that this process has put there.
-    """
+    """The watches of one process; counts the events that it has put into the store (``published``)."""
 
     kind = KIND
 

@@ -62,8 +62,7 @@ def name_of(url: str) -> str:
 class Webhook:
     """One URL, and its number in logs and metrics; without a ``key`` nothing is signed.
 
-    Attributes:
-        outcomes: attempts that failed, events delivered, dropped, and held back by their model's cool-down.
+    ``outcomes`` counts failed attempts, and events delivered, dropped, and held back by their model's cool-down.
     """
 
     def __init__(self, number: int, url: str, key: bytes, deliveries: Deliveries, news: EventSubscription) -> None:

@@ -23,10 +23,7 @@ _COUNTS = script("basics", "count_pending")
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A prediction to keep for ``ttl_ms``, unless ``cap`` are waiting already, or ``id_cap`` ids remembered.
-
-    ``due_ms``: when it is learned as the label of the configuration; None: never.
-    """
+    """A prediction to keep for ``ttl_ms``, unless ``cap`` are waiting already, or ``id_cap`` ids remembered."""
 
     name: str
     incarnation: str
@@ -36,7 +33,7 @@ class Track:
     cap: int
     id_cap: int
     label_id: str = ""
-    due_ms: int | None = None
+    due_ms: int | None = None  # when it is learned as the label of the configuration; None: never
 
 
 TrackOutcome = Literal["gone", "full", "known"] | RememberedIds | Unavailable | None

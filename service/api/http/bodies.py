@@ -26,16 +26,12 @@ SHARES = 2  # the bodies of one owner may take at most one part in this many of 
 class BodyBudget:
     """Counts the bytes of all bodies that are being read or processed.
 
-    Args:
-        most: the bound; a single body is accepted whatever its size.
-        owner_of: the owner of a request: its key, or else the address of its client.
-
-    Attributes:
-        used: the bytes reserved now.
+    ``most`` is the bound; a single body is accepted whatever its size. ``owner_of`` tells the owner of a request: its
+    key, or else the address of its client.
     """
 
     def __init__(self, most: int, owner_of: Callable[[Scope], str]) -> None:
-        self.most, self.used = most, 0
+        self.most, self.used = most, 0  # used: the bytes reserved now
         self._owner_of, self._held = owner_of, Counter[str]()
 
     def reserve(self, scope: Scope, size: int) -> None:

@@ -69,17 +69,11 @@ class Key:
 
 
 class Keys:
-    """The configured keys.
+    """The keys of a text, as in ``ONEPASS_API_KEYS``; errors of one ``from_file`` name the line.
 
-    Args:
-        text: as in ``ONEPASS_API_KEYS``.
-        rate_per_s: requests a key may make per second, in bursts of one second; 0: no limit.
-        clock: seconds, monotonic.
-        now: seconds since 1970.
-        from_file: whether the text is from a file, so that errors name the line.
-
-    Raises:
-        ValueError: a key is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], or two share a secret; it is not repeated.
+    A key may make ``rate_per_s`` requests per second, in bursts of one second; 0: no limit. ``clock`` is monotonic,
+    ``now`` tells seconds since 1970. ``ValueError``, which does not repeat a secret, if a key is not
+    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], or if two share a secret.
     """
 
     def __init__(

@@ -26,15 +26,7 @@ _JSON = (b"content-type", JSON.encode())
 
 
 class RowRequest(Request):
-    """A leaner Starlette request, which handlers use as usual.
-
-    Args:
-        scope: of the request.
-        receive: gives the body in parts.
-
-    Attributes:
-        lines: its header lines.
-    """
+    """A leaner Starlette request, which handlers use as usual; ``lines`` are its header lines."""
 
     _stream_consumed = _is_disconnected = False
     _form = None

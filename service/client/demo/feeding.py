@@ -29,17 +29,14 @@ SWITCHES = {
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """A model of the demo: how it is created, the rows it learns at speed 1, and what to look for at which rows.
-
-    ``look`` has a ``{}`` for the time of each row of ``at_rows``.
-    """
+    """A model of the demo: how it is created, the rows it learns at speed 1, and what to look for at which rows."""
 
     name: str
     body: Mapping[str, Any]
     stream: Iterator[Row]
     rows_per_s: float
     shows: str
-    look: str
+    look: str  # with a ``{}`` for the time of each row of ``at_rows``
     at_rows: Sequence[int]
     challengers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     late: bool = False

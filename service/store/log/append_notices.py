@@ -33,12 +33,7 @@ class AppendNotice(NamedTuple):
 
 
 class AppendNotices:
-    """The channels of the models that a process holds; its own appends, whose uids begin with ``writer``, are left out.
-
-    Attributes:
-        hearing: whether the connection is subscribed.
-        heard: messages so far, subscriptions among them.
-    """
+    """The channels of the models that a process holds, without its own appends, whose uids begin with ``writer``."""
 
     def __init__(self, connection: Connection, writer: str) -> None:
         self._connection, self._own = connection, f" {writer}.".encode()
@@ -47,8 +42,8 @@ class AppendNotices:
         self._subscribed: set[str] = set()
         self._alone = connection.node_key("") == ""
         self._changed = asyncio.Event()
-        self.hearing = False
-        self.heard = 0
+        self.hearing = False  # whether the connection is subscribed
+        self.heard = 0  # messages so far, subscriptions among them
 
     def want(self, name: str) -> None:
         """Subscribe to a model."""

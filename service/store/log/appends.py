@@ -26,16 +26,13 @@ Status = Literal["added", "seen", "full", "stateless"]
 
 
 class Answers(NamedTuple):
-    """Answers of a replica at ``version``, made by the entry ``uid``.
-
-    ``items`` are (id, version that learned it, answer).
-    """
+    """Answers of a replica at ``version``, made by the entry ``uid``."""
 
     name: str
     incarnation: str
     version: int
     uid: str
-    items: Sequence[tuple[str, int, bytes]]
+    items: Sequence[tuple[str, int, bytes]]  # id, version that learned it, answer
 
 
 class NamedState(NamedTuple):
@@ -238,16 +235,8 @@ def _appended(request: Append, answer: list[Any]) -> Appended:
         full_segment = _FULL if full is None else structs.replace(_FULL, remembered=remembered_ids(*full))
         outs = tuple([full_segment if answered == b"full" else _segment(answered) for answered in segments])
     after = entries(found, request.version) if found else ()
-    return Appended(
-        code,
-        head,
-        head_uid,
-        made or None,
-        time_ms,
-        outs,
-        after,
-        bool(complete) and len(after) == len(found),
-    )
+    reaches_made = bool(complete) and len(after) == len(found)
+    return Appended(code, head, head_uid, made or None, time_ms, outs, after, reaches_made)
 
 
 def remembered_ids(count: int, first_due_ms: int, now_ms: int) -> RememberedIds:

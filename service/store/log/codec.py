@@ -54,7 +54,7 @@ FORMAT = 1  # version of the records
 
 
 class Versioned(msgspec.Struct, array_like=True, frozen=True):
-    """What the version number stands in front of."""
+    """A record that begins with the version of its format."""
 
     format: int
 

@@ -47,18 +47,15 @@ def name_of(blob: Buffer) -> tuple[str, int] | None:
 
 
 class RawEntry(msgspec.Struct, frozen=True, gc=False):
-    """An undecoded log entry; ``segments`` are (ordinal, blob, rows to skip), by ordinal.
-
-    ``state`` is the state version of the code that wrote it; code of another one does not apply it.
-    """
+    """An undecoded log entry."""
 
     version: int
     uid: str
     previous: str
     time_ms: int
     count: int
-    segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...]
-    state: int = STATE_VERSION
+    segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...]  # ordinal, blob, rows to skip; by ordinal
+    state: int = STATE_VERSION  # of the code that wrote it; code of another one does not apply it
 
     @property
     def size(self) -> int:
