@@ -22,8 +22,7 @@ OWN_THREADS = {
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
     ("service/api/models/effects.py", "show_effects", "asyncio.to_thread"),  # always long: up to 256 rows are explained
     ("service/api/models/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
-    ("service/store/states/snapshots.py", "read", "asyncio.to_thread"),  # always a whole state
-    ("service/store/states/states.py", "read", "asyncio.to_thread"),  # likewise
+    ("service/store/states/pieces.py", "gather", "asyncio.to_thread"),  # always a whole state
     ("service/api/http/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
     ("service/store_keeper.py", "run", "asyncio.to_thread"),  # and is started again

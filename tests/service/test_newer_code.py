@@ -8,7 +8,8 @@ from core.model import STATE_VERSION
 from service.store.keys import meta_key
 from service.store.log.appends import SegmentIn
 from service.store.log.entries import OTHER
-from service.store.states.snapshots import SnapshotInfo, digest
+from service.store.states.pieces import digest
+from service.store.states.snapshots import SnapshotInfo
 from tests.service.api_fixtures import features, problem
 from tests.service.store_fixtures import Model
 from tests.service.waiting import until

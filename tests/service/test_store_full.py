@@ -14,7 +14,8 @@ from service.store.log.append_notices import AppendNotice, AppendNotices
 from service.store.log.log import Head
 from service.store.pending import Pending
 from service.store.redis.connection import Connection
-from service.store.states.snapshots import SnapshotInfo, Snapshots, digest
+from service.store.states.pieces import digest
+from service.store.states.snapshots import SnapshotInfo, Snapshots
 from tests.service.api_fixtures import features, problem
 from tests.service.store_fixtures import INCARNATION, Model, Server, one
 from tests.service.test_pending_store import track

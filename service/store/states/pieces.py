@@ -3,6 +3,7 @@
 Reading and writing raise StoreDown if the store did not answer, or answered that it cannot.
 """
 
+import asyncio
 from collections.abc import Iterator
 from hashlib import blake2b
 
@@ -38,8 +39,8 @@ async def scatter(connection: Connection, key: str, prefix: str, blob: Buffer) -
         await connection.ask(("HSET", key, f"{prefix}{number}", piece), ("PEXPIRE", key, UNUSED_MS))
 
 
-async def gather(connection: Connection, key: str, prefix: str, size: int) -> memoryview | None:
-    """Read a value of ``size`` bytes piece by piece; None if a piece is missing or has another length.
+async def gather(connection: Connection, key: str, prefix: str, size: int, expected: str) -> memoryview | None:
+    """Read a value of ``size`` bytes and an expected digest; None if a piece is missing or damaged.
 
     A field of the HASH is ``prefix`` and the number of the piece.
     """
@@ -54,4 +55,4 @@ async def gather(connection: Connection, key: str, prefix: str, size: int) -> me
         if piece is None or len(piece) != len(place):
             return None
         place[:] = piece
-    return found.toreadonly()
+    return found.toreadonly() if await asyncio.to_thread(digest, found) == expected else None

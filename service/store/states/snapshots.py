@@ -6,7 +6,6 @@ the newest ones, which are kept. One more, the guard, is kept until there is ano
 restored, and holds nothing of the log back.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -18,7 +17,6 @@ from service.store.keys import ModelKeys
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.states import pieces
-from service.store.states.pieces import count, digest
 
 _CHUNK = script("write_chunk")
 
@@ -77,7 +75,7 @@ class Snapshots:
             raise ValueError("the length is not the snapshot's")
         keys = ModelKeys(name, incarnation)
         await self._send_pieces(keys, info, blob)
-        what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, count(info.bytes), info.digest)
+        what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, pieces.count(info.bytes), info.digest)
         own = (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version), keys.states)
         args = incarnation, *what, keep, keys.chunks_prefix, int(guard)
         return _written(info, await self._connection.one(Call(_PUBLISH, own, args)))
@@ -90,8 +88,8 @@ class Snapshots:
     async def read(self, name: str, incarnation: str, info: SnapshotInfo) -> memoryview:
         """The snapshot's bytes; ``CorruptSnapshot`` if pieces are missing, or length or digest differ."""
         key = ModelKeys(name, incarnation).chunks(info.version)
-        blob = await pieces.gather(self._connection, key, f"{info.digest}:", info.bytes)
-        if blob is None or await asyncio.to_thread(digest, blob) != info.digest:
+        blob = await pieces.gather(self._connection, key, f"{info.digest}:", info.bytes, info.digest)
+        if blob is None:
             raise CorruptSnapshot(f"snapshot {info.version} of {name}: a piece is missing or damaged")
         return blob
 

@@ -6,8 +6,6 @@ there, makes them permanent and notes version and digest in the states HASH. The
 unlinks the states of the entries that it trims, and the one that deletes a model those of all its entries.
 """
 
-import asyncio
-
 from core.contract import Buffer
 from service.errors import Recreated
 from service.store.keys import ModelKeys
@@ -44,7 +42,7 @@ class States:
 
     async def read(self, name: str, incarnation: str, digest: str, size: int) -> memoryview:
         """The bytes of a state; ``StateLost`` if pieces are missing, or length or digest differ."""
-        state = await pieces.gather(self._connection, ModelKeys(name, incarnation).state(digest), "", size)
-        if state is None or await asyncio.to_thread(pieces.digest, state) != digest:
+        state = await pieces.gather(self._connection, ModelKeys(name, incarnation).state(digest), "", size, digest)
+        if state is None:
             raise StateLost(f"the state {digest} of {name} is missing or damaged in the store")
         return state
