@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from core.learners.catalogue import every
 from core.model import STATE_VERSION
 from service.api.http.context import Caller, Ctx
+from service.api.http.keys import covered_by
 from service.api.http.route import READ, Route
 from service.api.schemas import DurabilityShown
 
@@ -152,5 +153,5 @@ async def prometheus(ctx: Ctx, caller: Caller) -> Response:
     (`onepass_model_...`), and for all loaded models by tag (`onepass_tag_...`). A key for some models only sees those,
     and whether the service and its store work: totals of requests, rows or memory would reveal other models.
     """
-    body, kind = await ctx.telemetry.render(None if caller is None or not caller.models else caller.allows)
+    body, kind = await ctx.telemetry.render(covered_by(caller))
     return Response(body, media_type=kind)

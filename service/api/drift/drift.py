@@ -16,6 +16,7 @@ from core.problems import Invalid
 from service.api.csv_answers import Format, csv_answer, drift_table
 from service.api.drift import event_stream
 from service.api.http.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
+from service.api.http.keys import covered_by
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
@@ -183,13 +184,15 @@ async def list_drift(
     `?format=csv` returns a table.
     """
     from_ms = 0 if since is None else _time_ms(since, "a time")
-    wanted, limited = event_stream.wanted_by(caller), event_stream.is_limited(caller)
+    covers = covered_by(caller)
+    limited = covers is not None
     after = START if page.cursor is None else _cursor(event_stream.located(page.cursor, limited))
     after = max(after, StreamPosition(max(0, from_ms - event_stream.SKEW_MS), 0))
     found: list[StoredEvent] = []
     while len(found) <= page.limit:
         more = await ctx.drift.after(after, LIMIT_MAX)
-        found += [one for one in more if one.time_ms >= from_ms and wanted(one.model) and not one.joined]
+        mine = more if covers is None else [one for one in more if covers(one.model)]
+        found += [one for one in mine if one.time_ms >= from_ms and not one.joined]
         if len(more) < LIMIT_MAX:
             break
         after = more[-1].position
@@ -240,11 +243,12 @@ async def stream_drift(
             raise Forbidden(f"key {caller.name} may not use this model")
         if ctx.engine.models.peek(model) is None and await ctx.engine.store.catalog.read(model) is None:
             raise no_model(model, "model")
-    limited = event_stream.is_limited(caller)
+    covers = covered_by(caller)
+    limited = covers is not None
     resume = event_stream.located(last, limited) if last else None
     if last and resume is None:
         raise Invalid.of("Last-Event-ID", "is not an event id", "an id of this stream")
-    wanted = event_stream.wanted_by(caller) if model is None else lambda name: name == model
+    wanted = (covers or (lambda _: True)) if model is None else lambda name: name == model
     newest = await ctx.drift.newest()
     subscription = ctx.broadcast.subscribe()
     sent = event_stream.events(ctx.drift, subscription, wanted, newest, resume, limited)

@@ -24,7 +24,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from service.api.http.headers import LINES
-from service.api.http.keys import Key, Keys
+from service.api.http.keys import Keys
 from service.errors import StoreDown, Unauthorized
 from service.runtime.broadcast import EventSubscription
 from service.store.drift.drift import DriftStream
@@ -45,16 +45,6 @@ EXAMPLE = (
 
 
 # ---------------------------------------------------------------- addresses
-
-
-def is_limited(caller: Key | None) -> bool:
-    """Whether a key covers only some models."""
-    return caller is not None and bool(caller.models)
-
-
-def wanted_by(caller: Key | None) -> Callable[[str], bool]:
-    """A test whether the request's key covers a model."""
-    return (lambda _: True) if caller is None else caller.allows
 
 
 def address(at: StreamPosition, limited: bool) -> str:

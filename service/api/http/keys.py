@@ -68,6 +68,11 @@ class Key:
         return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
+def covered_by(key: Key | None) -> Callable[[str], bool] | None:
+    """A test whether a key covers a model; None: it covers all, or no keys are configured."""
+    return key.allows if key is not None and key.models else None
+
+
 class Keys:
     """The keys of a text, as in ``ONEPASS_API_KEYS``; errors of one ``from_file`` name the line.
 

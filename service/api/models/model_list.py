@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from core.contract import Label
 from service.api.http.context import NAME, Caller, Ctx, Paging, iso, no_cursor
-from service.api.http.keys import Key
+from service.api.http.keys import Key, covered_by
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route
 from service.api.schemas import Body, Following, Time
@@ -153,7 +153,7 @@ async def list_models(
 
 def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
     """A test whether a key covers a model and the search matches its name; None: all do."""
-    allowed = caller.allows if caller is not None and caller.models else None
+    allowed = covered_by(caller)
     if search is None:
         return allowed
     part = search.casefold()
