@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -183,7 +184,7 @@ async def list_drift(
 
     `?format=csv` returns a table.
     """
-    from_ms = 0 if since is None else _time_ms(since, "a time")
+    from_ms = 0 if since is None else _since_ms(since)
     covers = covered_by(caller)
     limited = covers is not None
     after = START if page.cursor is None else _cursor(event_stream.located(page.cursor, limited))
@@ -293,21 +294,19 @@ def _since_version(text: str) -> tuple[int, int]:
     """``(version, 0)`` for events after a version, or ``(0, time)`` for events at or after a time."""
     if (found := whole(text)) is not None:
         return found, 0
-    return 0, _time_ms(text, "a version or a time", digits=False)
+    allowed = "a whole number (events after that version, or that time in ms), or a time as in 2026-01-31T12:00:00Z"
+    return 0, _time_ms(text, "a version or a time", allowed)
 
 
-def _time_ms(text: str, what: str, *, digits: bool = True) -> int:
+def _since_ms(text: str) -> int:
+    """The time in ms that a whole number or a time names."""
+    allowed = "2026-01-31T12:00:00Z, or a whole number of milliseconds since 1970"
+    return _time_ms(text, "a time", allowed) if (found := whole(text)) is None else found
+
+
+def _time_ms(text: str, what: str, allowed: str) -> int:
     """A time in ms; the plus sign of a zone may arrive as a blank."""
-    if digits and (found := whole(text)) is not None:
-        return found
-    allowed = (
-        "2026-01-31T12:00:00Z, or a whole number of milliseconds since 1970"
-        if digits
-        else "a whole number (events after that version, or that time in ms), or a time as in 2026-01-31T12:00:00Z"
-    )
     if _TIME.fullmatch(zoned := re.sub(r" (?=\d\d:\d\d$)", "+", text)) is not None:
-        try:
+        with suppress(ValueError, OverflowError):
             return max(0, int(datetime.fromisoformat(zoned.upper()).astimezone(UTC).timestamp() * 1000))
-        except (ValueError, OverflowError):
-            pass
     raise Invalid.of("since", f"is not {what}", allowed)
