@@ -25,8 +25,8 @@
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known
     onepass:{onepass:drift}:published   HASH  "NAME INC" -> the model's newest alarm in it, see drift.py
     onepass:{onepass:drift}:alarms      HASH  id of an event in it -> the alarms that have joined it
-    onepass:{onepass:drift}:NAME:INC:unlabelled   STREAM  the model's events of before the labels
-    onepass:{onepass:drift}:webhooks    HASH  a webhook -> which event it has, and whose turn it is, see deliveries.py
+    onepass:{onepass:drift}:NAME:INC:unlabelled   STREAM  the model's events from before the labels
+    onepass:{onepass:drift}:webhooks    HASH  a webhook -> its last event, and whose turn it is, see deliveries.py
     onepass:{onepass:drift}:tombstones    ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
 
     onepass:{onepass:labels}:due        ZSET  "NAME INC" -> when to look for labels that are due, ms, see due_labels.py

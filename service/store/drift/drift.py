@@ -5,14 +5,14 @@
 Every replica finds the same alarms and tries to add them. In the slot of the stream a hash has the position of each
 model's newest published alarm: a script adds only what comes after it, and moves it, so publishing may be repeated.
 Another hash has the alarms that have joined each event of the stream, "COUNT JSON,JSON", for the lists; an entry that
-leaves the stream takes those of its event with it. Of a deleted model, by its tombstone, nothing is added any more.
+leaves the stream takes those of its event with it. Nothing is added for a model that has a tombstone: it was deleted.
 
 An event whose log entry a failover has cut stays in the stream (another slot, another server), and an alarm that gets
 the same position later is taken for a repeat.
 
-Drift that shows before the labels come is not implied by the log, and replicas do not find the same. So a model has one
-such event in a while, a later one is dropped; and a list of its own keeps them, since no outbox does. Their index
-begins above every index of an alarm: a list of both has one order.
+Drift found before the labels come is not implied by the log, and replicas do not find the same. So a model has at most
+one such event a minute, others are dropped; a list of its own keeps them, since no outbox does. Their indices begin
+above those of all alarms, so that a list of both has one order.
 """
 
 from collections.abc import Callable, Sequence

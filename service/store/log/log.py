@@ -11,16 +11,16 @@
         s    state version of the code that wrote it
 
     segment: no id               always added
-             one id              seen already: dropped whole
-             one id per row      rows seen already (in the log, or further up in the same request) are skipped;
-                                  all of them: dropped whole
-             an id that was seen with another digest: dropped whole
+             one id              dropped if it has been seen
+             one id per row      rows seen before (in the log, or earlier in the same request) are skipped;
+                                 dropped if all of them have been
+             dropped if an id has been seen with another digest
 
 A segment that restores or imports names its state by digest; the pieces of it are there before, or it is not added
 (states.py).
 
-A version made is never made again: the uid chain u <- p tells a log that a failover has cut and others have
-continued from the one a replica knows. The scripts of it are in store/lua.
+A version is never made twice. By the uid chain u <- p a replica recognises a log that a failover has cut and others
+have continued. The scripts are in store/lua.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ from service.store.log.scripts import LOOKUP, READ_AFTER
 from service.store.redis.connection import Call, Connection, Safety
 
 LARGE_APPEND_BYTES = 2**20
-"""Appends larger than this travel by themselves: what they take, the others need not wait for."""
+"""Larger appends travel by themselves, so that others need not wait for them."""
 RECORDED_AT_ONCE = 16  # sets of answers in one round trip; they change a thousand ids each
 READ_BYTES_MAX = 4 * 2**20
 """Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
