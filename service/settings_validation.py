@@ -13,17 +13,11 @@ from service.store.redis.connection import Connection
 
 @dataclass(slots=True)
 class ValidSettings:
-    """What valid settings are made into.
+    """What valid settings are made into."""
 
-    Attributes:
-        keys: who may do what.
-        origins: whose pages may use the API.
-        guard: what stands in for keys where there are none.
-    """
-
-    keys: Keys
-    origins: tuple[str, ...]
-    guard: Guard
+    keys: Keys  # who may do what
+    origins: tuple[str, ...]  # whose pages may use the API
+    guard: Guard  # what stands in for keys where there are none
 
 
 def validated(settings: Settings, keys_file: Path | None = None) -> ValidSettings:

@@ -19,17 +19,11 @@ from core.model import bytes_to_switch
 
 
 class Demand(NamedTuple):
-    """What a request would make of a model.
+    """What a request would make of a model."""
 
-    Attributes:
-        bytes: that its state would take.
-        field: of the request, which asks for it.
-        what: the beginning of the sentence that refuses it, up to the number of bytes.
-    """
-
-    bytes: int
-    field: str
-    what: str
+    bytes: int  # that its state would take
+    field: str  # of the request, which asks for it
+    what: str  # the beginning of the sentence that refuses it, up to the number of bytes
 
 
 def of_columns(configs: Sequence[Config], width: int) -> Demand:

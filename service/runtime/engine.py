@@ -63,17 +63,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How fresh a read has to be.
+    """How fresh a read has to be."""
 
-    Attributes:
-        min_version: the least version to serve.
-        strong: read the log's head first.
-        incarnation: the incarnation ``min_version`` is of, where the client says so.
-    """
-
-    min_version: int = 0
-    strong: bool = False
-    incarnation: str | None = None
+    min_version: int = 0  # the least version to serve
+    strong: bool = False  # read the log's head first
+    incarnation: str | None = None  # the incarnation ``min_version`` is of, where the client says so
 
 
 class Engine:

@@ -70,21 +70,13 @@ class Source(Protocol):
 
 
 class Ticket(Struct, eq=False):
-    """An append in flight; it is sent again unchanged until the store reports its fate or its time is up.
-
-    Attributes:
-        source: the model.
-        append: the append.
-        deadline: when the committer gives up, by the loop's clock.
-        large_bytes: its bytes if it is so large that it is sent separately; else 0.
-        resent: whether it was sent more than once because its fate was unknown.
-    """
+    """An append in flight; it is sent again unchanged until the store reports its fate or its time is up."""
 
     source: Source
     append: Append
-    deadline: float = 0.0
-    large_bytes: int = 0
-    resent: bool = False
+    deadline: float = 0.0  # when the committer gives up, by the loop's clock
+    large_bytes: int = 0  # its bytes if it is so large that it is sent separately; else 0
+    resent: bool = False  # whether it was sent more than once because its fate was unknown
 
 
 _append = attrgetter("append")

@@ -24,25 +24,15 @@ WAITING_BYTES_MAX = 256 * 2**20
 
 
 class Job(Struct, eq=False):
-    """One request on its way to the log, or several that share a segment (``joined_rows``).
-
-    Attributes:
-        segment: the segment to commit.
-        digests: one per id of it.
-        size: bytes of memory that the request and its encoding take while it waits.
-        flops: floating-point operations of applying it.
-        reply: resolved with a Reply, or an error.
-        sent: the segment as it is sent to the store, once it is encoded.
-        attempts: how often it has been put back because the replica had to reload.
-    """
+    """One request on its way to the log, or several that share a segment (``joined_rows``)."""
 
     segment: Segment
-    digests: Sequence[str]
-    size: int
-    flops: float
-    reply: "asyncio.Future[Reply]"
-    sent: SegmentIn = SegmentIn(b"")
-    attempts: int = 0
+    digests: Sequence[str]  # one per id of it
+    size: int  # bytes of memory that the request and its encoding take while it waits
+    flops: float  # floating-point operations of applying it
+    reply: "asyncio.Future[Reply]"  # resolved with a Reply, or an error
+    sent: SegmentIn = SegmentIn(b"")  # the segment as it is sent to the store, once it is encoded
+    attempts: int = 0  # how often it has been put back because the replica had to reload
 
     def reject(self, error: BaseException) -> None:
         """Fail the request, unless its client is gone."""
@@ -51,27 +41,18 @@ class Job(Struct, eq=False):
 
 
 class RowJob(Struct, eq=False):
-    """A request of one plain row, which may share a segment with others. Most requests are like this.
+    """A request of one plain row, which may share a segment with others. Most requests are like this."""
 
-    Attributes:
-        space: the id of the feature space of feedback.
-        values: the raw row (F,).
-        label: a class that the model knows, or a number.
-        identity: the row's id, or "".
-        digest: of the label, if there is an id.
-        size, flops, reply, attempts: see ``Job``.
-        alone: whether it must be sent alone, because the store did not take it with others.
-    """
-
-    space: str
-    values: Any
-    label: Any
-    identity: str
-    digest: str
+    space: str  # the id of the feature space of feedback
+    values: Any  # the raw row (F,)
+    label: Any  # a class that the model knows, or a number
+    identity: str  # the row's id, or ""
+    digest: str  # of the label, if there is an id
+    # size, flops, reply, attempts: see ``Job``
     size: int
     flops: float
     reply: "asyncio.Future[Reply]"
-    alone: bool = False
+    alone: bool = False  # whether it must be sent alone, because the store did not take it with others
     attempts: int = 0
 
     def reject(self, error: BaseException) -> None:
@@ -102,18 +83,13 @@ def rows_of(jobs: Sequence[RowJob]) -> Rows:
 
 
 class Commit(Ticket, kw_only=True, eq=False):
-    """One append in flight, and the requests and readers that wait for it.
+    """One append in flight, and the requests and readers that wait for it."""
 
-    Attributes:
-        jobs: the requests in it, one per segment.
-        size, flops: their bytes, and operations of applying them.
-        syncs: readers that wait for the log's head.
-    """
-
-    jobs: list[Job]
+    jobs: list[Job]  # the requests in it, one per segment
+    # Of all requests: their bytes, and the operations of applying them.
     size: int
     flops: float
-    syncs: "list[asyncio.Future[None]]"
+    syncs: "list[asyncio.Future[None]]"  # readers that wait for the log's head
 
     def fail(self, error: OnepassError) -> None:
         """Fail everything that waits for it."""

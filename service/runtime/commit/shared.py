@@ -14,32 +14,18 @@ from service.store.states.states import States
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the actors of one process share.
-
-    Attributes:
-        committer: sends appends.
-        reader: reads logs.
-        answerer: answers requests.
-        answer_writer: stores the answers to ids.
-        limits: bounds.
-        writer: the prefix of the uids of this process.
-        numbers: of its appends.
-        waiting: bytes of all requests that wait.
-        states: that entries name, and large segments.
-        listening: how many connections of this process get a model's notices (append_notices.py).
-        current: the replica of a model that is in memory now, for one that has left it.
-        grown: called with a replica whose log has grown, and whether by an append of this process.
-    """
+    """What the actors of one process share."""
 
     committer: Committer
     reader: LogReader
     answerer: Answerer
-    answer_writer: AnswerWriter
+    answer_writer: AnswerWriter  # stores the answers to ids
     limits: CommitLimits
-    writer: str
-    numbers: "itertools.count[int]"
-    waiting: Ledger
-    states: States
-    listening: Callable[[str], int]
-    current: Callable[[Replica], Replica]
+    writer: str  # the prefix of the uids of this process
+    numbers: "itertools.count[int]"  # of its appends
+    waiting: Ledger  # bytes of all requests that wait
+    states: States  # that entries name, and large segments
+    listening: Callable[[str], int]  # how many connections of this process get a model's notices (append_notices.py)
+    current: Callable[[Replica], Replica]  # the replica of a model that is in memory now, for one that has left it
+    # called with a replica whose log has grown, and whether by an append of this process
     grown: Callable[[Replica, bool], None]

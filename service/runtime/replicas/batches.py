@@ -27,23 +27,14 @@ MERGED_FLOPS = THREAD_FLOPS
 
 
 class Applied(Struct):
-    """What has become of a batch.
+    """What has become of a batch."""
 
-    Attributes:
-        rows: how many were learned.
-        refused: segments that were refused.
-        states_bytes: of states that were taken over.
-        rebuilt: whether something else than rows was applied: the model may have another size.
-        answers: to the segments of an entry of this process, in order.
-        items: the answers to ids, to be kept.
-    """
-
-    rows: int = 0
-    refused: int = 0
-    states_bytes: int = 0
-    rebuilt: bool = False
-    answers: list[Outcome] = []
-    items: list[Item] = []
+    rows: int = 0  # how many were learned
+    refused: int = 0  # segments that were refused
+    states_bytes: int = 0  # of states that were taken over
+    rebuilt: bool = False  # whether something else than rows was applied: the model may have another size
+    answers: list[Outcome] = []  # to the segments of an entry of this process, in order
+    items: list[Item] = []  # the answers to ids, to be kept
 
     def entry(self, entry: Entry, model: Model, own: bool = False) -> None:
         """Apply an entry, and count and answer what has become of it."""

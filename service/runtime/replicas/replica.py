@@ -51,19 +51,12 @@ class Ledger:
 
 
 class Reply(NamedTuple):
-    """What a waiting request is given.
+    """What a waiting request is given."""
 
-    Attributes:
-        answer: the answer to all of its rows; to a repeated request, the first one.
-        duplicates: how many of its rows had been sent before.
-        all_duplicate: True when nothing was learned because all of it had been sent before.
-        earlier: the rows that had been sent before, and the first answer to each.
-    """
-
-    answer: Outcome
-    duplicates: int = 0
-    all_duplicate: bool = False
-    earlier: Sequence[tuple[int, Outcome]] = ()
+    answer: Outcome  # the answer to all of its rows; to a repeated request, the first one
+    duplicates: int = 0  # how many of its rows had been sent before
+    all_duplicate: bool = False  # True when nothing was learned because all of it had been sent before
+    earlier: Sequence[tuple[int, Outcome]] = ()  # the rows that had been sent before, and the first answer to each
 
 
 class Inbox(Protocol):

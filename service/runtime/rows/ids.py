@@ -29,14 +29,11 @@ BITS_MAX = 661
 
 
 class Identity(NamedTuple):
-    """The ids and digests by which a retry of a request is recognised.
+    """The ids and digests by which a retry of a request is recognised."""
 
-    Attributes:
-        ids: one per row, or a single one for the whole request, each with its prefix; () if the client gave none.
-        digests: one per id, which a request with the same id must match; () if these are the labels' digests.
-    """
-
+    # one per row, or a single one for the whole request, each with its prefix; () if the client gave none
     ids: tuple[str, ...] = ()
+    # one per id, which a request with the same id must match; () if these are the labels' digests
     digests: tuple[str, ...] = ()
 
 

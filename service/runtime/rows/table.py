@@ -29,32 +29,25 @@ def plural(member: str) -> str:
 
 
 class Table(NamedTuple):
-    """The rows of a request as they were read, before they are checked against a model.
+    """The rows of a request as they were read, before they are checked against a model."""
 
-    Attributes:
-        rows: rows by name (dicts); rows of JSON values or of CSV texts, with ``columns``; an array (n, columns), the
-            label last where there are labels; or sparse rows: objects with ``names`` and ``values``, or lines of
-            SVMlight.
-        place: how errors name the members of a row; ``alone`` of the row of a request that has one by name.
-        columns: names of the columns; None of arrays (they are in schema order), of rows by name and of sparse ones.
-        texts: whether cells are texts.
-        labels, ids, discounts, weights: one per row, as the client gave them; or None.
-        interval: the level of the intervals that are asked for, as it was sent; or None.
-        served: predictions of a model outside Onepass, one per row, None where there is none; or None.
-        track: whether the rows are to be kept for their labels, if the body says so.
-    """
-
+    # rows by name (dicts); rows of JSON values or of CSV texts, with ``columns``; an array (n, columns), the label last
+    # where there are labels; or sparse rows: objects with ``names`` and ``values``, or lines of SVMlight
     rows: Any
+    # how errors name the members of a row; ``alone`` of the row of a request that has one by name
     place: RowPlace = listed
+    # names of the columns; None of arrays (they are in schema order), of rows by name and of sparse ones
     columns: Sequence[str] | None = None
-    texts: bool = False
+    texts: bool = False  # whether cells are texts
+    # labels, ids, discounts, weights: one per row, as the client gave them; or None
     labels: Sequence[Any] | None = None
     ids: Sequence[str | int] | None = None
     discounts: Sequence[Any] | None = None
     weights: Sequence[Any] | None = None
-    interval: object = None
+    interval: object = None  # the level of the intervals that are asked for, as it was sent; or None
+    # predictions of a model outside Onepass, one per row, None where there is none; or None
     served: Sequence[Any] | None = None
-    track: bool | None = None
+    track: bool | None = None  # whether the rows are to be kept for their labels, if the body says so
 
     @property
     def by_name(self) -> bool:
