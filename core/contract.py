@@ -42,8 +42,7 @@ _Columns = TypeVar("_Columns", bound=Struct)
 
 LEVELS: Final = (0.5, 0.8, 0.9, 0.95, 0.99)
 """The levels of adaptive intervals: the share of labels that an interval should cover."""
-LEVEL_MAX: Final = LEVELS[-1]
-"""The largest level that a client can ask for."""
+LEVEL_MAX: Final = LEVELS[-1]  # the largest level that a client can ask for
 IntervalBounds = tuple[tuple[float, float] | None, ...]
 """Intervals of all ``LEVELS``, low and high, as returned with a prediction; None: there were too few residuals."""
 
@@ -109,8 +108,7 @@ class Spec:
     lagged: int = 0  # how many of the columns, the last ones, are lag columns (core.features.lags)
 
 
-ALARM_COLUMNS_MAX = 10
-"""Most columns that one alarm names."""
+ALARM_COLUMNS_MAX = 10  # most columns that one alarm names
 
 
 class Alarm(NamedTuple):

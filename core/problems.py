@@ -21,16 +21,12 @@ import numpy as np
 from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, WrapValidator, model_validator
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-PROBLEMS_MAX = 20
-"""Most problems in one error."""
-LISTED_MAX = 100
-"""Most names or categories listed in one error."""
-NAMED_MAX = 10
-"""Most features named in its text."""
+PROBLEMS_MAX = 20  # most problems in one error
+LISTED_MAX = 100  # most names or categories listed in one error
+NAMED_MAX = 10  # most features named in its text
 SUGGESTED_MAX = 3
 """Most unknown names in one error that get a suggestion: each is compared with up to ``LISTED_MAX`` known names."""
-SUGGESTED_LENGTH_MAX = 60
-"""Longest name that is compared, in characters."""
+SUGGESTED_LENGTH_MAX = 60  # longest name that is compared, in characters
 
 
 class Problem(NamedTuple):
@@ -59,10 +55,8 @@ def suggestion(given: object, names: Sequence[str], count: int = 0) -> str:
     return f"; did you mean {by_letters[found[0]]}?" if found else ""
 
 
-PASSED_OVER = '; declare it in "ignore" to have it passed over'
-"""The advice for a name that resembles no feature."""
-FILLED = 'declare "missing": "mean" or "zero" to have missing values filled'
-"""The advice for a missing value."""
+PASSED_OVER = '; declare it in "ignore" to have it passed over'  # the advice for a name that resembles no feature
+FILLED = 'declare "missing": "mean" or "zero" to have missing values filled'  # the advice for a missing value
 
 
 def lacking(field: str, names: Sequence[str], way_out: str = "") -> Problem:

@@ -76,10 +76,8 @@ YOUNG_OBJECTS = 10_000
 and a hundred requests in between change nothing; the default is to look at about every tenth."""
 COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """Variables of the environment, one of which names where spans are sent to, if they are."""
-SPANS_S = 1.0
-"""What spans that wait have to be sent in when the service stops."""
-WAIT_S = 1.0
-"""How long a look for drift events waits for one; another look follows."""
+SPANS_S = 1.0  # what spans that wait have to be sent in when the service stops
+WAIT_S = 1.0  # how long a look for drift events waits for one; another look follows
 
 
 def create_app(

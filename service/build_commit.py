@@ -3,10 +3,8 @@
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-"""Where a checkout has its repository; an installed package has none."""
-GIT_S = 2.0
-"""How long git may take."""
+ROOT = Path(__file__).parent.parent  # where a checkout has its repository; an installed package has none
+GIT_S = 2.0  # how long git may take
 
 
 def build_commit(given: str) -> str | None:

@@ -37,8 +37,7 @@ logger = logging.getLogger(__name__)
 
 _OLDEST = (7, 0)
 """Of a server that is started here: older ones do not see the append-only files of newer ones: they begin empty."""
-_SOCKET_PATH_MAX = 100
-"""Bytes; the systems' own bounds are 104 and 108."""
+_SOCKET_PATH_MAX = 100  # bytes; the systems' own bounds are 104 and 108
 _LOG_BYTES_MAX = 1_000_000
 NO_SPACE = "No space left on device"
 """What a server logs when it cannot write; a quota shows in no statistics of the file system."""

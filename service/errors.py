@@ -253,8 +253,7 @@ class WrongEncoding(WrongMedia):
     """
 
 
-RETRY_AFTER_S_MAX = 3600.0
-"""The longest wait that is sent to a client."""
+RETRY_AFTER_S_MAX = 3600.0  # the longest wait that is sent to a client
 
 
 class Unavailable(OnepassError):

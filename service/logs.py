@@ -26,8 +26,7 @@ from service.api.http import access_log, headers
 LogFormat = Literal["console", "json"]
 OURS = ("service", "onepass")
 """Loggers that the level is for. Other packages' log nothing below INFO: some would log headers and addresses."""
-QUIET = ("httpx", "httpcore")
-"""Log every request to a webhook, whose address may be a secret."""
+QUIET = ("httpx", "httpcore")  # log every request to a webhook, whose address may be a secret
 CHAINED_MAX = 10
 _NAMED = re.compile(r"%%|(?:\b(model|version|incarnation) )?%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
 Event = MutableMapping[str, Any]

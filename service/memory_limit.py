@@ -13,10 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
-RESERVED_MB = 512
-"""For everything but models: the process itself, its private store, request bodies and queues."""
-REST_MB = 256
-"""The least of it: a service at rest takes some 180 MB, small requests little more."""
+RESERVED_MB = 512  # for everything but models: the process itself, its private store, request bodies and queues
+REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small requests little more
 LIMIT_MIN_MB = 384
 
 

@@ -13,12 +13,9 @@ from service.runtime.stats import Stats
 
 logger = logging.getLogger(__name__)
 
-WATCH_S = 0.2
-"""How often it is looked after."""
-AGAIN_S, AGAIN_S_MAX = 0.2, 30.0
-"""Bounds of the first and of the longest pause before it is started again."""
-STEADY_S = 10.0
-"""A server that has lived for so long is held for well again."""
+WATCH_S = 0.2  # how often it is looked after
+AGAIN_S, AGAIN_S_MAX = 0.2, 30.0  # bounds of the first and of the longest pause before it is started again
+STEADY_S = 10.0  # a server that has lived for so long is held for well again
 
 
 class StoreKeeper:

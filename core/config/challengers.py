@@ -18,8 +18,7 @@ from core.learners.catalogue import ALGORITHMS, DEFAULT, find
 from core.problems import Invalid, showing, suggestion
 
 PromotionPolicy = Literal["never", "auto"]
-OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")
-"""Fields of a challenger's own configuration."""
+OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")  # fields of a challenger's own configuration
 CHALLENGER_FIELDS = (*OWN, "promote")
 """Fields of a challenger's body; it may repeat a model's other fields if their values are the model's."""
 

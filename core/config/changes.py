@@ -68,12 +68,10 @@ class ModelChanges(Checked):
     )
 
 
-CHANGEABLE = ModelChanges.names()
-"""The fields that a change may have."""
+CHANGEABLE = ModelChanges.names()  # the fields that a change may have
 REPLACEABLE = tuple(name for name in CHANGEABLE if name not in {LABELS, CATEGORIES, RETIRED})
 """The fields that are replaced as a whole."""
-SHOWN_MAX = 100
-"""Longest value that an error shows, in characters."""
+SHOWN_MAX = 100  # longest value that an error shows, in characters
 _INSTEAD = {
     **dict.fromkeys(
         ("algorithm", "task", "params", "seed", "lags", "metrics"),

@@ -30,14 +30,10 @@ from core.problems import Checked, Invalid, Problem, Says, by, refuse, suggestio
 
 Unknown = Literal["other", "error"]
 _COSTS = "a finite number above 0"
-SEED_MAX = 2**53 - 1
-"""Seeds stay exact in every JSON reader."""
-LAGS_MAX = 10
-"""Most earlier rows whose features and labels are columns of the next row."""
-LAG_CLASSES_MAX = 10
-"""Most classes that have a column per lag."""
-IGNORED_MAX = 10_000
-"""Most names that rows may have and that are ignored."""
+SEED_MAX = 2**53 - 1  # seeds stay exact in every JSON reader
+LAGS_MAX = 10  # most earlier rows whose features and labels are columns of the next row
+LAG_CLASSES_MAX = 10  # most classes that have a column per lag
+IGNORED_MAX = 10_000  # most names that rows may have and that are ignored
 DESCRIPTION_MAX, TAGS_MAX, KEY_MAX, VALUE_MAX = 2000, 50, 100, 500
 """Characters in a description; tags of a model; characters in the name and in the value of a tag."""
 _LATER = ("class_costs", "unknown", "ignore", "lags", "metrics", "labels_due", "description", "tags")

@@ -11,8 +11,7 @@ from core.features.feature import GivenLabel
 from core.features.labels import LabelSet, canonical
 from core.problems import Checked, Invalid, suggestion
 
-AFTER_S_MAX = 31_536_000
-"""A year."""
+AFTER_S_MAX = 31_536_000  # a year
 _THEN = ["drop", {"label": "..."}]
 
 

@@ -18,8 +18,7 @@ FADING = Param(
     "fading", "number", 0.999, "Weight of a row relative to the next one in `fading`. Default: 0.999.", minimum=0.9,
     maximum=0.999999,
 )  # fmt: skip
-ROW_NUMBERS = {"classification": 7, "regression": 4}
-"""Numbers that the window keeps of a row, by task."""
+ROW_NUMBERS = {"classification": 7, "regression": 4}  # numbers that the window keeps of a row, by task
 
 
 def settings_object(given: object) -> object:

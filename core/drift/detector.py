@@ -63,10 +63,8 @@ from core.drift import kernels as at
 from core.problems import Checked, Param
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout
 
-WINDOWS = 4.0
-"""Number of recent windows in one error test."""
-OBJECT_BYTES = 900
-"""Memory of the objects around the arrays."""
+WINDOWS = 4.0  # number of recent windows in one error test
+OBJECT_BYTES = 900  # memory of the objects around the arrays
 
 
 DELTA = Param(

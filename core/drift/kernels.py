@@ -23,36 +23,28 @@ from numba import njit
 
 from core.contract import CLASSES_IN, NUMBERS_IN, ROWS_IN, Floats, Ints, direct
 
-ORIGIN, LOW, HIGH, FIRST = range(4)
-"""Rows of M: three about the columns, then those of the classes."""
+ORIGIN, LOW, HIGH, FIRST = range(4)  # rows of M: three about the columns, then those of the classes
 MEAN, SQUARE, STEP, LAST = 0, 1, 2, 6
 """Rows of a class: three means of the past window, three sums of the recent batch, and the last value."""
-TO_RECENT = 3
-"""From a mean of the past window to the sum of the recent batch."""
+TO_RECENT = 3  # from a mean of the past window to the sum of the recent batch
 PER_CLASS = 7
 PAST, RECENT, COUNT, PARTIAL, WRONG, STEPS, SUMS = range(7)
-CELLS = 8
-"""Cells in a batch of the error test, if it has that many rows; it is tested at the end of each."""
-KEPT = 2 * CELLS + 1
-"""Number of cell ends that are kept: the longest recent window is two batches."""
+CELLS = 8  # cells in a batch of the error test, if it has that many rows; it is tested at the end of each
+KEPT = 2 * CELLS + 1  # number of cell ends that are kept: the longest recent window is two batches
 COUNTERS = SUMS + KEPT
 COLLECTED, BATCHES, LIMIT, REFERENCE = range(4)
 MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
-EXCEEDED = 0.1
-"""Share of the reference batch above the limit, in regression."""
-SIGNIFICANT = 3.0
-"""Number of its standard deviations for independent rows that an autocorrelation must exceed."""
+EXCEEDED = 0.1  # share of the reference batch above the limit, in regression
+SIGNIFICANT = 3.0  # number of its standard deviations for independent rows that an autocorrelation must exceed
 CORRELATION_MAX = 0.999
-GUESSING = 0.9
-"""The error test is off from this share of the errors of guessing on."""
+GUESSING = 0.9  # the error test is off from this share of the errors of guessing on
 VALUE_MAX = 1e300
 ADDED_MAX = 16.0 * VALUE_MAX
 """More than a row adds to a sum: values lie within 2 VALUE_MAX of the origin, squared steps within 4 _ROOT_MAX."""
 
 _ROOT_MAX = 1e150
 _RANGE_MIN = 1e-300
-_SQUARES_MIN, _SQUARES_MAX = 1e-140, 1e150
-"""Ranges in which squares neither vanish nor overflow."""
+_SQUARES_MIN, _SQUARES_MAX = 1e-140, 1e150  # ranges in which squares neither vanish nor overflow
 
 
 @njit(f"void({ROWS_IN}, {CLASSES_IN}, i8, i8, f8[:,::1])", cache=True, nogil=True)

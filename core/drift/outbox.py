@@ -27,10 +27,8 @@ from core.state.layout import LARGEST, ROWS_MAX, Counts, Holder, Layout
 
 KEPT = 256
 """Events kept. A reader that is further behind has missed some; ``total`` shows it."""
-LISTED_MAX = 20
-"""Most later alarms that an event lists; it only counts the others."""
-LISTED_KEPT = 512
-"""Most later alarms that all kept events list together; beyond it the oldest events lose their lists."""
+LISTED_MAX = 20  # most later alarms that an event lists; it only counts the others
+LISTED_KEPT = 512  # most later alarms that all kept events list together; beyond it the oldest events lose their lists
 
 AlarmPosition = tuple[int, int, int]
 """Version and index of an event, and the number of a later alarm; 0: the first alarm."""

@@ -26,10 +26,8 @@ from core.features.labels import LENGTH_MAX, canonical, key, number_or_text
 from core.features.parsing import EARLIEST, LATEST, MISSING_TEXTS, Unfit
 from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, refuse
 
-OTHER = -1.0
-"""The index of an undeclared category."""
-HASHES_MAX = 2**15
-"""Most hashes of texts that are cached."""
+OTHER = -1.0  # the index of an undeclared category
+HASHES_MAX = 2**15  # most hashes of texts that are cached
 Bools = NDArray[np.bool_]
 _LABELS = (str, int, float, bool)
 _TIME = 'RFC 3339 such as "2026-01-31T12:00:00Z", or seconds since 1970'

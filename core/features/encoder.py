@@ -45,11 +45,9 @@ from core.features.sparse_schema import SparseSchema
 from core.state.layout import WHOLE, Array, Layout
 
 DAY_S = 86_400.0
-FIRST_DAY = 20_454.0
-"""2026-01-01, in days since 1970."""
+FIRST_DAY = 20_454.0  # 2026-01-01, in days since 1970
 _ERA_DAYS, _DAYS_TO_1970 = 146_097, 719_468
-_THURSDAY = 3
-"""The weekday of 1970-01-01, Monday being 0."""
+_THURSDAY = 3  # the weekday of 1970-01-01, Monday being 0
 _TURN = 2.0 * math.pi
 _NUMBER, _CATEGORY, _TIME = 0, 1, 2
 _KINDS = {"numeric": _NUMBER, "boolean": _NUMBER, "categorical": _CATEGORY, "time": _TIME}

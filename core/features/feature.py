@@ -28,16 +28,12 @@ from core.features.labels import LENGTH_MAX, distinct, key
 from core.features.parsing import MISSING_TEXTS, NUMBERS, Unfit, number, reads
 from core.problems import PROBLEMS_MAX, Checked, Invalid, Problem, Says, by, problems_of, refuse, suggestion
 
-NAME_MAX = 200
-"""Most characters in a feature's name."""
-COLUMNS_MAX = 100_000
-"""Most features of a model, and most columns after encoding."""
-CATEGORIES_MAX = 10_000
-"""Most categories of one feature."""
+NAME_MAX = 200  # most characters in a feature's name
+COLUMNS_MAX = 100_000  # most features of a model, and most columns after encoding
+CATEGORIES_MAX = 10_000  # most categories of one feature
 TIME_COLUMNS = ("hour_sin", "hour_cos", "weekday_sin", "weekday_cos", "day_of_year_sin", "day_of_year_cos", "days")
 """Suffixes of the encoded columns of a time, after the feature's name."""
-BUCKETS = 32
-"""Default number of buckets of a categorical feature without declared categories."""
+BUCKETS = 32  # default number of buckets of a categorical feature without declared categories
 Type = Literal["numeric", "categorical", "boolean", "time"]
 Outside = Literal["accept", "refuse", "clip"]
 Missing = Literal["error", "zero", "mean"]

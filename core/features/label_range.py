@@ -16,15 +16,11 @@ from numba import njit
 
 from core.contract import NUMBERS_IN, Floats
 
-BEYOND = 0.1
-"""How far a prediction may lie outside the range of the labels, in widths of the range."""
-SPAN_ROWS = 20
-"""Rows after which the range of the labels is meaningful."""
-LOW, HIGH, ROWS = range(3)
-"""Places in the range in a state (3,): least and largest label, and the number of labels."""
+BEYOND = 0.1  # how far a prediction may lie outside the range of the labels, in widths of the range
+SPAN_ROWS = 20  # rows after which the range of the labels is meaningful
+LOW, HIGH, ROWS = range(3)  # places in the range in a state (3,): least and largest label, and the number of labels
 
-_WINSOR = 100.0
-"""How far a label may lie outside the range before it is clipped, in widths of the range."""
+_WINSOR = 100.0  # how far a label may lie outside the range before it is clipped, in widths of the range
 
 
 @njit(cache=True, nogil=True)

@@ -17,14 +17,12 @@ import numpy as np
 from core.contract import Header, Ints, Label
 from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 
-LENGTH_MAX = 200
-"""Most characters in a string label."""
+LENGTH_MAX = 200  # most characters in a string label
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _KINDS = "a string, an integer or a boolean"
 _ALIKE: tuple[set[type], ...] = ({str}, {int}, {bool}, {float})
 """Types whose equal values are the same label; across these groups they are not: 1 is not True."""
-_FEW = 16
-"""Up to this many labels a lookup is faster than counting."""
+_FEW = 16  # up to this many labels a lookup is faster than counting
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _TYPES = {str: "string", int: "integer", bool: "boolean"}

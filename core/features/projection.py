@@ -44,8 +44,7 @@ from numba import njit
 from core.contract import CLASSES_IN, NUMBERS_IN, ROWS_IN, TABLE, Floats, Ints
 from core.numerics.rng import GAMMA, UNIT, Words, mix, mixed_seed
 
-PSI_MAX = 1e300
-"""Bound on every coordinate of a projected row."""
+PSI_MAX = 1e300  # bound on every coordinate of a projected row
 _AT_ONCE = 1000
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _BYTE, _SHIFT_8, _SHIFT_11 = np.uint64(255), np.uint64(8), np.uint64(11)

@@ -22,10 +22,8 @@ from core.contract import Floats, Ints
 from core.numerics.rng import uniform
 from core.state.layout import ROWS_MAX, Array, Counts, Holder, Layout, Range
 
-SAMPLE_ROWS_MAX = 256
-"""Most rows of a sample."""
-NUMBERS_MAX, ROWS_MIN = 16_384, 4
-"""Most numbers of a sample, for at least so many rows."""
+SAMPLE_ROWS_MAX = 256  # most rows of a sample
+NUMBERS_MAX, ROWS_MIN = 16_384, 4  # most numbers of a sample, for at least so many rows
 _U_MIN = 2.0**-53
 
 

@@ -40,12 +40,10 @@ from numpy.typing import NDArray
 from core.contract import ROWS_IN, TABLE, Floats, Header, Ints, direct
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
-START_ROWS = 20
-"""Rows whose medians start the robust scaling."""
+START_ROWS = 20  # rows whose medians start the robust scaling
 HALF_LIFE = 2000.0
 VALUE_MAX = 1e307
-_LIMIT, _LIMIT_ROBUST = 10.0, 5.0
-"""Largest |z|."""
+_LIMIT, _LIMIT_ROBUST = 10.0, 5.0  # largest |z|
 
 _RATE_MIN = -math.expm1(-math.log(2.0) / HALF_LIFE)  # 1 - 2^(-1/2000)
 _WINSOR = 5.0

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from core.features.projection import Projection
 
 ProjectionKind = Literal["sign", "gaussian"]
-NAMES_MAX = 100_000
-"""Most names in one row."""
+NAMES_MAX = 100_000  # most names in one row
 WORK_MAX: dict[ProjectionKind, float] = {"sign": 2e9, "gaussian": 1e8}
 """Most names times d in one request: about half a second, and one and a half."""
 _NAME = f"1 to {NAME_MAX} printable characters"

@@ -11,10 +11,8 @@ from core.learners.learner import CLASS_BOUND
 from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.problems import Invalid, Param, suggestion
 
-COSINE_COST = 20.0
-"""Cost of a random feature beyond its inner product, in floating-point operations."""
-LOADED: set[str] = set()
-"""Ids of the algorithms that this process has loaded."""
+COSINE_COST = 20.0  # cost of a random feature beyond its inner product, in floating-point operations
+LOADED: set[str] = set()  # ids of the algorithms that this process has loaded
 
 
 class LearnerClass(Protocol):

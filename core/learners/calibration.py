@@ -25,8 +25,7 @@ from numba import njit
 from core.contract import CLASSES, NUMBERS_IN, TABLE, VECTOR, Floats, Ints
 from core.state.layout import Array, Range
 
-SLOPE, CURVATURE = range(2)
-"""Places in the calibration."""
+SLOPE, CURVATURE = range(2)  # places in the calibration
 
 PROBABILITY_MIN = 1e-6
 SLOPE_MIN, SLOPE_MAX = 0.05, 25.0

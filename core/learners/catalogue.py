@@ -11,8 +11,7 @@ from core.problems import Invalid, suggestion
 
 ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*AUTO, *SINGLE.values())}
 """Those that learn."""
-DEFAULT = "auto"
-"""The default algorithm."""
+DEFAULT = "auto"  # the default algorithm
 
 
 def every() -> dict[str, Algorithm]:

@@ -9,10 +9,8 @@ from core.contract import Floats, Header, Ints, Prediction, Spec
 from core.learners.posterior import View
 from core.state.layout import Counts, Holder
 
-CLASS_BOUND = 100
-"""Default of the largest number of classes of an algorithm."""
-NONE_GIVEN = np.empty(0)
-"""Discounts or weights of rows without any: the default discount, and every row counts once."""
+CLASS_BOUND = 100  # default of the largest number of classes of an algorithm
+NONE_GIVEN = np.empty(0)  # discounts or weights of rows without any: the default discount, and every row counts once
 NO_VALUE = np.empty(0, dtype=np.int64)
 _NUMBER_COST = 6.0
 

@@ -15,8 +15,7 @@ from core.learners.learner import RowLearner
 from core.learners.posterior import View
 from core.numerics.rows import eighths
 
-OPPOSITE = (-1.0, 1.0)
-"""(a, b): the columns of two classes in terms of their common one."""
+OPPOSITE = (-1.0, 1.0)  # (a, b): the columns of two classes in terms of their common one
 
 
 def column_count(classes: int) -> int:

@@ -26,11 +26,9 @@ from core.learners.learner import NONE_GIVEN, RowLearner
 from core.learners.posterior import View
 from core.state.layout import WHOLE, Array, Counts, Layout
 
-WINDOW, NEIGHBOURS = 500, 7
-"""W and k."""
+WINDOW, NEIGHBOURS = 500, 7  # W and k
 VALUE_MAX, LABEL_MAX = 1e6, 1e300
-FIRST_ROWS = 16
-"""Rows of the arrays at first; they double up to W."""
+FIRST_ROWS = 16  # rows of the arrays at first; they double up to W
 _NEAR = 0.05
 
 

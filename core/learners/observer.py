@@ -12,8 +12,7 @@ from core.learners.learner import RowLearner
 from core.learners.posterior import View
 from core.state.layout import Layout
 
-OBSERVER = "observer"
-"""Its id."""
+OBSERVER = "observer"  # its id
 
 
 class Observer(RowLearner):

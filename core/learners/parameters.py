@@ -14,8 +14,7 @@ SCALING = Param(
     choices=("none", "standard", "robust", "minmax"),
 )
 BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
-UNSCALED = replace(SCALING, default="none")
-"""``scaling`` of learners that work at any scale."""
+UNSCALED = replace(SCALING, default="none")  # ``scaling`` of learners that work at any scale
 RANDOM_FEATURES = Param(
     "random_features",
     "integer",
@@ -25,5 +24,4 @@ RANDOM_FEATURES = Param(
     minimum=0,
     maximum=10_000,
 )
-FEATURE_OBJECT_BYTES = 600
-"""Memory of the objects around random features."""
+FEATURE_OBJECT_BYTES = 600  # memory of the objects around random features

@@ -32,20 +32,14 @@ from numba import njit
 from core.contract import CLASSES_IN, CUBE, ROWS_IN, TABLE, VECTOR, Floats, Ints
 from core.metrics.prequential import RESCALED, ROWS, STRIDE, add_point
 
-P_MIN: Final = 1e-15
-"""Probabilities below count as this much in the log loss, which is then at most 34.5."""
-PLACES_MAX: Final = 50
-"""Most classes with their own row in the confusion."""
-BINS: Final = 10
-"""Bins of the reliability, of equal width."""
-SCORE_BINS: Final = 384
-"""Bins of the scores, of equal width in log-odds, the outermost open."""
-PER_LOG_ODDS: Final = 16.0
-"""Bins of the scores per unit of log-odds; they range from -12 to 12."""
+P_MIN: Final = 1e-15  # probabilities below count as this much in the log loss, which is then at most 34.5
+PLACES_MAX: Final = 50  # most classes with their own row in the confusion
+BINS: Final = 10  # bins of the reliability, of equal width
+SCORE_BINS: Final = 384  # bins of the scores, of equal width in log-odds, the outermost open
+PER_LOG_ODDS: Final = 16.0  # bins of the scores per unit of log-odds; they range from -12 to 12
 
 LOSS, P_TRUE, BRIER, CONFIDENCE, SCORE = range(5)
-FACTS: Final = 5
-"""Number of facts about a row, which is the number of rows of the array of facts."""
+FACTS: Final = 5  # number of facts about a row, which is the number of rows of the array of facts
 # Scalars; the row count is the first one, the stride and the number of points the last ones.
 LAST, LEADER, WEIGHT = 1, 2, 3  # LAST, LEADER: latest and most frequent label, NOTHING before the first
 SCALARS: Final = 6
@@ -62,10 +56,8 @@ RING: Final = 7
 
 NOTHING: Final = -1
 """No label was known, so there was no prediction. A baseline then predicts the first class, as a model does."""
-GONE: Final = -2
-"""The predicted label is no longer known."""
-AS_NOW: Final = -3
-"""The prediction of a baseline is not known: its present one counts instead."""
+GONE: Final = -2  # the predicted label is no longer known
+AS_NOW: Final = -3  # the prediction of a baseline is not known: its present one counts instead
 
 
 @njit(cache=True, nogil=True)

@@ -49,10 +49,8 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 CountArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats]
 """The arrays of a state, from the scalars to the history."""
-AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)
-"""The predictions of the baselines: for all rows, their present ones."""
-OTHER = "other"
-"""The label of all classes that share the last row of the confusion."""
+AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)  # the predictions of the baselines: for all rows, their present ones
+OTHER = "other"  # the label of all classes that share the last row of the confusion
 NO_SCORES: Header = {"score": None, "baseline": None}
 NO_COSTS: Header = {"mean": None, "constant": None, "label": None}
 

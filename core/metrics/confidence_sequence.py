@@ -24,10 +24,8 @@ import math
 from functools import cache
 from types import ModuleType
 
-ALPHA = 0.05
-"""The chance that any of the sequences used together ever leaves its interval on either side."""
-RHO = 2.0
-"""Narrowest at V of about twenty, which is that many rows on which two classifiers disagree."""
+ALPHA = 0.05  # the chance that any of the sequences used together ever leaves its interval on either side
+RHO = 2.0  # narrowest at V of about twenty, which is that many rows on which two classifiers disagree
 _ENOUGH = math.log(2.0 / ALPHA)
 _STEPS = 60
 

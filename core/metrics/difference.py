@@ -26,18 +26,12 @@ from core.metrics.confidence_sequence import ALPHA, exceeds, load, radius
 from core.metrics.regression import ERROR_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Holder, Layout
 
-BOUND = 4.0
-"""Cap on squared errors, in variances of the labels."""
-SCALE_ROWS = 10
-"""Number of labels of a regression before its first difference."""
-BATCHES = (32, 256, 1024)
-"""Rows of the batches whose sums widen the interval."""
-BATCHES_MIN = 3
-"""Least number of batches before their sums are used."""
-ROWS_MIN = 1000
-"""Rows compared before any conclusion: fewer do not show how long differences keep their sign."""
-NO_NUMBERS = np.empty(0)
-"""The labels of a classification, which are not needed."""
+BOUND = 4.0  # cap on squared errors, in variances of the labels
+SCALE_ROWS = 10  # number of labels of a regression before its first difference
+BATCHES = (32, 256, 1024)  # rows of the batches whose sums widen the interval
+BATCHES_MIN = 3  # least number of batches before their sums are used
+ROWS_MIN = 1000  # rows compared before any conclusion: fewer do not show how long differences keep their sign
+NO_NUMBERS = np.empty(0)  # the labels of a classification, which are not needed
 
 _ROWS, _SUM, _SQUARES, _LABELS, _MEAN, _VAR, _BATCHES = 0, 1, 2, 3, 4, 5, 6
 _GAIN = _BATCHES + 2 * len(BATCHES)

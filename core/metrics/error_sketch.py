@@ -21,8 +21,7 @@ from core.contract import Floats
 
 PER_OCTAVE: Final = 16
 OCTAVES: Final = 128
-ZERO: Final = -1
-"""The bin of errors that count as 0."""
+ZERO: Final = -1  # the bin of errors that count as 0
 _LOWEST: Final = -64
 _LEAST: Final = 2.0**_LOWEST
 _MOST: Final = 2.0 ** (_LOWEST + OCTAVES)

@@ -43,16 +43,11 @@ from core.contract import LEVELS, NUMBERS_IN, Floats, Header, IntervalBounds
 from core.metrics.prequential import FADING, WINDOW, capacity, grown
 from core.state.layout import LARGEST, NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
-RING: Final = 250
-"""Residuals kept."""
-STEPS: Final = (0.002, 0.008, 0.032, 0.128)
-"""Step sizes gamma_k of the experts of each level."""
-ETA: Final = 2.72
-"""How fast the experts' weights follow their losses."""
-SHARE: Final = 0.001
-"""Sigma: the share of their weights that the experts of a level exchange at every row."""
-SHIFT_STEP: Final = 0.002
-"""Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``."""
+RING: Final = 250  # residuals kept
+STEPS: Final = (0.002, 0.008, 0.032, 0.128)  # step sizes gamma_k of the experts of each level
+ETA: Final = 2.72  # how fast the experts' weights follow their losses
+SHARE: Final = 0.001  # sigma: the share of their weights that the experts of a level exchange at every row
+SHIFT_STEP: Final = 0.002  # Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``
 SHIFT_MAX: Final = 0.5
 NOT_TRACKED: Final = math.inf
 """Replaces the first returned bound of a row that was not tracked: its intervals are the present ones."""
@@ -63,8 +58,7 @@ LEVEL_COLUMNS: Final = 5
 _STATE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[::1]"
 _RETURNED = "Array(f8, 3, 'C', readonly=True)"
 ResidualArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
-NONE_TRACKED = np.empty((0, len(LEVELS), 2))
-"""The intervals of tracked rows, if there are none."""
+NONE_TRACKED = np.empty((0, len(LEVELS), 2))  # the intervals of tracked rows, if there are none
 _LEVELS = np.array(LEVELS)
 _STEPS = np.array(STEPS)
 

@@ -17,8 +17,7 @@ from core.metrics.regression import ERROR_MAX
 from core.state.envelope import Nested
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
-LOOK_EVERY, COMPARED_MIN = 100, 200
-"""Rows between two looks at the interval, and rows compared before one is ahead."""
+LOOK_EVERY, COMPARED_MIN = 100, 200  # rows between two looks at the interval, and rows compared before one is ahead
 ROWS, SCORED, FADED, AHEAD, SINCE, SUMS = range(6)
 _SCALARS = SUMS + 4
 

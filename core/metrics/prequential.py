@@ -24,27 +24,19 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header
 from core.state.layout import FINITE, Array, Counts, Holder, Range
 
-WINDOW: Final = 1000
-"""Rows in the window, by default."""
-FADING: Final = 0.999
-"""Weight that a row keeps with each row after it, by default."""
+WINDOW: Final = 1000  # rows in the window, by default
+FADING: Final = 0.999  # weight that a row keeps with each row after it, by default
 RESCALED: Final = 1000
 """Rows after which fading counts are divided by the weight of the newest row, whatever the window is."""
-POINTS_MAX: Final = 512
-"""Points in the history."""
-STRIDE_FIRST: Final = 10
-"""Rows between the points of a young history."""
-DIGITS: Final = 3
-"""Decimals of reported sums of fading weights."""
-MARKS_MAX: Final = 100
-"""Marks kept."""
-RECENT: Final = 24
-"""Points of the history in a summary."""
+POINTS_MAX: Final = 512  # points in the history
+STRIDE_FIRST: Final = 10  # rows between the points of a young history
+DIGITS: Final = 3  # decimals of reported sums of fading weights
+MARKS_MAX: Final = 100  # marks kept
+RECENT: Final = 24  # points of the history in a summary
 FREQUENT: Final = "drift"
 """The kind of mark that may be frequent: others are dropped only if no mark of this kind can be."""
 UNDEFINED: Final = Range(undefined=True)
-ROWS, STRIDE, POINTS = 0, -2, -1
-"""Places of the scalars."""
+ROWS, STRIDE, POINTS = 0, -2, -1  # places of the scalars
 
 
 @njit("void(f8[::1], f8[:,::1], f8[::1])", cache=True)

@@ -42,15 +42,11 @@ from core.metrics.prequential import (
 )
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
-ERROR_MAX = 1e150
-"""Larger errors count as this; its square is the largest squared error, 1e300."""
+ERROR_MAX = 1e150  # larger errors count as this; its square is the largest squared error, 1e300
 LOSS_MAX = 1e300
-NOTHING = math.nan
-"""The baseline predicted nothing: no number was known."""
-AS_NOW = math.inf
-"""The prediction of the baseline is not known: its present one counts instead."""
-AS_IT_IS = np.empty(0)
-"""The predictions of the baseline: for all rows, its present one."""
+NOTHING = math.nan  # the baseline predicted nothing: no number was known
+AS_NOW = math.inf  # the prediction of the baseline is not known: its present one counts instead
+AS_IT_IS = np.empty(0)  # the predictions of the baseline: for all rows, its present one
 
 # Scalars; the row count is the first one, the stride and the number of points the last ones. Of the truth: the latest,
 # mean and variance, and fading its mean and sum of squared deviations. Of the counts of errors (error_sketch): the

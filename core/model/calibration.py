@@ -64,8 +64,7 @@ SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
 _SHARE_MIN, _CORRECTED_MIN, _RARE = 1e-9, 1e-3, 0.01
 _CURVATURE_MAX, _WEIGHT_MAX = 2000.0, (2.0, 30.0)
-_CURVATURE_FIRST, _PRIOR = (1.0, 20.0), (1.0, 5.0)
-"""Quick and slow."""
+_CURVATURE_FIRST, _PRIOR = (1.0, 20.0), (1.0, 5.0)  # quick and slow
 _ODDS_MAX, _DENSE = 8.0, 0.2
 _U_MAX = math.log1p(_ODDS_MAX / _DENSE)
 _AT = np.abs(np.linspace(-_U_MAX, _U_MAX, KNOTS))

@@ -27,8 +27,7 @@ from core.model.plans import PREVIOUS, plan_challenge, unproven
 from core.model.rows import BlockRows, Returned, Scored
 from core.problems import Conflict
 
-TEST_EVERY = 100
-"""Challengers are promoted automatically only after rows whose number is a multiple of this."""
+TEST_EVERY = 100  # challengers are promoted automatically only after rows whose number is a multiple of this
 
 
 # ---------------------------------------------------------------- rows

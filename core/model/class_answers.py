@@ -62,8 +62,7 @@ from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_pr
 from core.model.rows import BlockRows, Returned, Scored
 from core.state.layout import Holder
 
-MASS_MIN = 1e-6
-"""Least m: the mass that all labels share equally after many rows."""
+MASS_MIN = 1e-6  # least m: the mass that all labels share equally after many rows
 _NO_WEIGHTS = np.empty(0)
 
 

@@ -15,14 +15,11 @@ from core.switching.feature_recovery import MappingKind
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import mapping_bytes
 
-EXPERTS = 3
-"""Models that learn in parallel after a change of features."""
+EXPERTS = 3  # models that learn in parallel after a change of features
 ROW_FLOPS = 400.0
 """Cost of learning, scoring and answering a row in addition to its learner, in floating-point operations."""
-LOAD_BYTES = 10**7
-"""Assumed cost of importing the kernels of an algorithm, in bytes: some hundredths of a second."""
-BUILD_FLOPS = 20.0
-"""Cost of building or loading one byte of a state, in floating-point operations."""
+LOAD_BYTES = 10**7  # assumed cost of importing the kernels of an algorithm, in bytes: some hundredths of a second
+BUILD_FLOPS = 20.0  # cost of building or loading one byte of a state, in floating-point operations
 
 
 def flops_to_predict(parts: LearnerParts, rows: int) -> float:

@@ -31,8 +31,7 @@ from core.model.model import LearnerParts
 from core.numerics.shapley import shapley_values
 from core.switching.space_model import SpaceModel
 
-CONTRIBUTION_MAX = 1e300
-"""Contributions are capped here: a huge weight times a huge value is larger than any number."""
+CONTRIBUTION_MAX = 1e300  # contributions are capped here: a huge weight times a huge value is larger than any number
 _SHARE_MIN = 1e-300
 _CANCELS = 1e-6
 

@@ -17,13 +17,10 @@ from core.problems import LISTED_MAX, Conflict, Invalid, Problem, refuse
 from core.switching.feature_recovery import MappingKind
 from core.switching.phases import SwitchAction
 
-PREVIOUS = "previous"
-"""Name of the former model after a promotion."""
-ASKED_ROWS_MIN = 200
-"""Rows compared before a challenger is promoted on request without force."""
+PREVIOUS = "previous"  # name of the former model after a promotion
+ASKED_ROWS_MIN = 200  # rows compared before a challenger is promoted on request without force
 
-OVERLAP_ROWS_MIN = 5
-"""Overlap rows below which a change is only completed by force."""
+OVERLAP_ROWS_MIN = 5  # overlap rows below which a change is only completed by force
 
 
 class LearnerChange(NamedTuple):

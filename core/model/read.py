@@ -21,8 +21,7 @@ from core.model.model import LearnerParts, Model
 from core.model.number_answers import NumberAnswers
 from core.problems import Conflict
 
-FESL = ("fesl_c", "fesl_s")
-"""Algorithms whose experts are those of a change of features."""
+FESL = ("fesl_c", "fesl_s")  # algorithms whose experts are those of a change of features
 
 # ---------------------------------------------------------------- predictions
 

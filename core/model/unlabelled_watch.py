@@ -20,10 +20,8 @@ from core.features import Schema
 from core.features.labels import key
 from core.model.model import Model
 
-COLUMNS_MAX = 256
-"""Most encoded columns of a model whose features are watched."""
-CLASSES_MAX = 64
-"""Most classes of a model whose predictions are watched."""
+COLUMNS_MAX = 256  # most encoded columns of a model whose features are watched
+CLASSES_MAX = 64  # most classes of a model whose predictions are watched
 SETTLED_ROWS = 1000
 KIND = "unlabelled"
 

@@ -24,14 +24,12 @@ from threadpoolctl import threadpool_limits
 from core.contract import ROWS_IN, TABLE, Floats
 from core.numerics.lapack import cholesky, inverse_of_cholesky
 
-INFLATION_MAX = 1e13
-"""Largest accepted diagonal element of the inverse of a matrix with unit diagonal."""
+INFLATION_MAX = 1e13  # largest accepted diagonal element of the inverse of a matrix with unit diagonal
 
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 _DIAGONAL_MIN = 1e-280
 _ENTRY_MAX = 1e300
-SMALL = 32
-"""Largest d inverted by one compiled function, which is faster there than several calls of NumPy and LAPACK."""
+SMALL = 32  # largest d inverted by one compiled function, which is faster there than several calls of NumPy and LAPACK
 
 
 def spd_inverse(R: Floats) -> Floats:

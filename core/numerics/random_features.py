@@ -27,8 +27,7 @@ from numba import njit
 from core.contract import ROWS_IN, Floats, direct
 from core.numerics.rng import UNIT, mixed_seed, words
 
-PURPOSE = b"RandomFx"
-"""The purpose of the random draws."""
+PURPOSE = b"RandomFx"  # the purpose of the random draws
 
 _VALUE_MAX = 1e100
 _TURN = 2.0 * math.pi
@@ -36,8 +35,7 @@ _TURN_HIGH = float(np.float32(_TURN))
 _TURN_LOW = (_TURN - _TURN_HIGH) + 2.4492935982947064e-16
 """2 pi = high + low: high times an integer below 2^29 is exact; the last number is what a float64 2 pi lacks."""
 _QUARTER, _HALF = 0.5 * math.pi, math.pi
-_NEAREST = 1.5 * 2.0**52
-"""Adding and subtracting it rounds to the nearest integer."""
+_NEAREST = 1.5 * 2.0**52  # adding and subtracting it rounds to the nearest integer
 _C3, _C5, _C7, _C9, _C11, _C13, _C15, _C17, _C19 = ((-1.0) ** (n // 2) / math.factorial(n) for n in range(3, 20, 2))
 _ROOT = math.sqrt(2.0)
 

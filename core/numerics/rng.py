@@ -26,8 +26,7 @@ from core.contract import Floats, direct
 Words = NDArray[np.uint64]
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
-UNIT = 2.0**-53
-"""Turns the upper 53 bits of a word into a number in [0, 1)."""
+UNIT = 2.0**-53  # turns the upper 53 bits of a word into a number in [0, 1)
 
 
 @njit("u8(u8)", cache=True, nogil=True)

@@ -10,8 +10,7 @@ from numba import njit
 
 from core.contract import Floats
 
-HELD = 8
-"""Rows that ``add_outers`` adds together."""
+HELD = 8  # rows that ``add_outers`` adds together
 
 
 @njit("i8(i8)", cache=True, nogil=True)

@@ -26,10 +26,8 @@ from numpy.typing import NDArray
 from core.contract import Floats, Ints
 from core.numerics.rng import uniform
 
-EVALUATIONS_MAX = 64
-"""Most rows whose score is asked for, unless ``pairwise``."""
-_ALL_MAX = 6
-"""Most groups of which every subset is evaluated: 2^6 rows."""
+EVALUATIONS_MAX = 64  # most rows whose score is asked for, unless ``pairwise``
+_ALL_MAX = 6  # most groups of which every subset is evaluated: 2^6 rows
 
 
 def shapley_values(

@@ -27,8 +27,7 @@ from numba import njit
 
 from core.contract import Floats
 
-FIXED_SHARE = 1e-3
-"""The eps of most mixtures."""
+FIXED_SHARE = 1e-3  # the eps of most mixtures
 LOSS_RATE = 1e-3
 POOL_MAX = 20.0
 

@@ -27,13 +27,10 @@ from core.contract import Buffer, Header
 FORMAT = 1
 """Version of the layout; any other is refused, never guessed. The next one is 8."""
 _FORMATS = 10**6
-DEVELOPMENT_FORMATS = range(2, 8)
-"""Formats of versions before the first release."""
+DEVELOPMENT_FORMATS = range(2, 8)  # formats of versions before the first release
 METADATA_KEY = "onepass"
-PIECE_BYTES = 2**20
-"""Most bytes that are copied at a time while other threads wait."""
-HEAD_BYTES_MAX = 100_000_000
-"""Longest head, as in the library."""
+PIECE_BYTES = 2**20  # most bytes that are copied at a time while other threads wait
+HEAD_BYTES_MAX = 100_000_000  # longest head, as in the library
 _LENGTH_BYTES = 8
 
 

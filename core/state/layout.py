@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header
 
 LARGEST = float(np.finfo(np.float64).max)
-ROWS_MAX = 2**53 - 1
-"""Largest number of rows: float64 can still count one more."""
+ROWS_MAX = 2**53 - 1  # largest number of rows: float64 can still count one more
 _SUM_ERROR = 1e-6
 
 

@@ -22,8 +22,7 @@ from core.switching.feature_recovery import FeatureRecovery
 
 PerRow = Floats | None
 """A number for each row (n,), if the rows have one."""
-WEIGHT_MAX = 1e300
-"""Weights are capped here: a tiny spread can make them larger than any number."""
+WEIGHT_MAX = 1e300  # weights are capped here: a tiny spread can make them larger than any number
 
 
 class SpaceExpert(Nested):

@@ -30,16 +30,12 @@ from core.state.layout import ROWS_MAX, Counts, Holder
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE
 
 MappingKind = Literal["linear", "kernel"]
-ROWS_MIN = 2
-"""Least rows for a mapping."""
-STORED_MAX = 500
-"""Most rows that a kernel mapping keeps."""
+ROWS_MIN = 2  # least rows for a mapping
+STORED_MAX = 500  # most rows that a kernel mapping keeps
 SUMS_MAX, WINDOW_MAX = 2**23, 3 * 2**20
 """Most numbers of the rows that a linear mapping stores before sums replace them; else, most that are stored."""
-ROWS_ENOUGH = 5
-"""Overlap rows, the paper's minimum, below which a switch warns and relies on the new model."""
-ERROR_POOR = 0.8
-"""Held-out error of a mapping above which a switch warns, too."""
+ROWS_ENOUGH = 5  # overlap rows, the paper's minimum, below which a switch warns and relies on the new model
+ERROR_POOR = 0.8  # held-out error of a mapping above which a switch warns, too
 ERROR_MAX = 10.0
 INPUT_MAX, ENTRY_MAX, OUTPUT_MAX = 1e75, 1e200, 1e300
 _RATE, _LATE = 0.02, 4.0

@@ -36,8 +36,7 @@ from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, RO
 from core.switching.linear_mapping import inverse_deviations
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
-PAPER_SCALE = 1.0 / math.sqrt(10.0)
-"""The scale that gives exp(-|x - x'|^2 / 20) for distances in units of h = 1."""
+PAPER_SCALE = 1.0 / math.sqrt(10.0)  # the scale that gives exp(-|x - x'|^2 / 20) for distances in units of h = 1
 
 
 @njit(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1])", cache=True, nogil=True)

@@ -43,8 +43,7 @@ from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, RO
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10
-DENSE_MAX = 2**16
-"""Numbers of a mapping that is kept as it is, without factors."""
+DENSE_MAX = 2**16  # numbers of a mapping that is kept as it is, without factors
 _LAYOUT = Layout(
     {
         "mean": Array("columns"),

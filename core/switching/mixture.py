@@ -40,14 +40,11 @@ from core.numerics.rng import uniform
 from core.numerics.weighting import bounded_square, deviation, fixed_share, weigh_by_losses
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Shares
 
-VOTE = 0.9
-"""Probability of the predicted class if a learner has no probabilities; the others share the rest."""
+VOTE = 0.9  # probability of the predicted class if a learner has no probabilities; the others share the rest
 _PURPOSE = "expert of a row"
 PROBABILITY_MIN = 1e-6
-ROWS, ERROR, LOW, HIGH = range(4)
-"""Places in the counters."""
-ANYTIME = -1.0
-"""A share of this value is min(1/2, 1/t)."""
+ROWS, ERROR, LOW, HIGH = range(4)  # places in the counters
+ANYTIME = -1.0  # a share of this value is min(1/2, 1/t)
 SPAN_ROWS = 20.0
 
 _ERROR_RATE = 0.01

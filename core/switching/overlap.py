@@ -43,11 +43,9 @@ from core.switching.space_model import SpaceModel
 if TYPE_CHECKING:
     from core.switching.mixture import TrialMixture
 
-POOR_SHARE_MAX = 0.1
-"""Largest first weight of experts whose columns are recovered poorly."""
+POOR_SHARE_MAX = 0.1  # largest first weight of experts whose columns are recovered poorly
 
-ROW_FLOPS = 3e5
-"""About sixty microseconds of interpreted work per overlap row, in floating-point operations."""
+ROW_FLOPS = 3e5  # about sixty microseconds of interpreted work per overlap row, in floating-point operations
 
 
 class OverlapPeriod(Nested):

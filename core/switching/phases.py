@@ -33,10 +33,8 @@ from core.switching.space_model import SpaceModel, row_columns
 
 Phase = SpaceModel | OverlapPeriod
 SwitchAction = Literal["begin", "complete", "abort"]
-RETIRED_MAX = 64
-"""Spaces left behind that are remembered."""
-NAMES_SHOWN = 5
-"""Most features of a new space that an error names."""
+RETIRED_MAX = 64  # spaces left behind that are remembered
+NAMES_SHOWN = 5  # most features of a new space that an error names
 
 
 @dataclass(frozen=True, slots=True)

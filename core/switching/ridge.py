@@ -21,14 +21,10 @@ from core.contract import Floats
 from core.numerics.linalg import spd_inverse
 from core.state.layout import Array, Range
 
-RIDGE = 0.03
-"""The default ridge of a mapping."""
-CHOICE_ROWS_MAX = 128
-"""Rows up to which a mapping chooses its ridge; a linear one keeps at least this many."""
-RIDGES = (1e-5, 1e-4, 1e-3, 1e-2)
-"""Alternatives to .03."""
-RIDGE_ARRAY = Array(1, within=Range(min(RIDGES), RIDGE))
-"""A mapping's ridge in its state."""
+RIDGE = 0.03  # the default ridge of a mapping
+CHOICE_ROWS_MAX = 128  # rows up to which a mapping chooses its ridge; a linear one keeps at least this many
+RIDGES = (1e-5, 1e-4, 1e-3, 1e-2)  # alternatives to .03
+RIDGE_ARRAY = Array(1, within=Range(min(RIDGES), RIDGE))  # a mapping's ridge in its state
 _GAIN = 0.5
 _REST_MIN = 1e-12
 

@@ -20,8 +20,7 @@ from service.runtime.replicas.replica import Replica
 from service.store.pending import Pending
 
 LEVEL = "0.9"  # the level of which coverage is shown
-PATIENCE_S = 0.5
-"""How long a scrape waits for the store: it must work while the store does not."""
+PATIENCE_S = 0.5  # how long a scrape waits for the store: it must work while the store does not
 PendingCounts = dict[tuple[str, str], tuple[int, int]]
 """How many tracked predictions wait and how many have expired, by name and incarnation."""
 HALF_LIFE_S = 600.0

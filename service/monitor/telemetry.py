@@ -21,8 +21,7 @@ from service.runtime.engine import Engine
 from service.runtime.replicas.changes import ACTIONS
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-LAGS_SHOWN = 20
-"""Most models whose lag is shown: the number of metrics must not grow with that of the models."""
+LAGS_SHOWN = 20  # most models whose lag is shown: the number of metrics must not grow with that of the models
 
 
 class Telemetry:

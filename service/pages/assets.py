@@ -19,8 +19,7 @@ from service.errors import NotFound
 MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 """By the end of a file's name; other files are not served."""
 FOREVER = "public, max-age=31536000, immutable"
-IMPORT = re.compile(r'(?:from|import) "(\.{1,2}/[^"]+)";')
-"""An import of another module; its address is relative."""
+IMPORT = re.compile(r'(?:from|import) "(\.{1,2}/[^"]+)";')  # an import of another module; its address is relative
 DIGITS = 12  # of a digest, in hexadecimal
 
 

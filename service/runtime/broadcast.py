@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 
 OWNER: ContextVar[str | None] = ContextVar("onepass_owner", default=None)
 """Whose request is answered; None: nobody's in particular."""
-STREAMS_MAX = 100
-"""Most client streams of a service."""
-READ_MAX = 200
-"""Events read in one round trip."""
-BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0
-"""Pause after a failure; it doubles up to the second."""
+STREAMS_MAX = 100  # most client streams of a service
+READ_MAX = 200  # events read in one round trip
+BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0  # pause after a failure; it doubles up to the second
 
 
 class EventSubscription:

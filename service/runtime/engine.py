@@ -32,14 +32,10 @@ logger = logging.getLogger(__name__)
 
 DECISIVE = ("store", "tasks", "lag", "stays", "store_data")
 """The checks of ``Engine.ready`` that decide; the others are only reported."""
-RESTART_S = 0.1
-"""Pause before a task that died is started again."""
-LAG_S_MAX = 10.0
-"""A replica that is behind its log for longer is late."""
-LOST_SHOWN_S = 3600.0
-"""How long readiness shows that a log has lost its tail."""
-POLL_S = 0.5
-"""How often the store is polled."""
+RESTART_S = 0.1  # pause before a task that died is started again
+LAG_S_MAX = 10.0  # a replica that is behind its log for longer is late
+LOST_SHOWN_S = 3600.0  # how long readiness shows that a log has lost its tail
+POLL_S = 0.5  # how often the store is polled
 
 
 @dataclass(frozen=True, slots=True)

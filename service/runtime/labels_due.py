@@ -23,14 +23,11 @@ from service.store.log import codec
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 1.0
-"""Pause between two looks."""
+LOOK_S = 1.0  # pause between two looks
 MODELS_MAX, LABELS_MAX, TURNS_MAX = 100, 256, 8
 """Models of one look; labels of a model that are learned together; times that is done before others have their turn."""
-BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0
-"""Pauses while the store does not answer."""
-_PAST = 1
-"""A time that has come: the next look at the model is soon."""
+BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
+_PAST = 1  # a time that has come: the next look at the model is soon
 
 
 class LabelsDueLearner:

@@ -29,10 +29,8 @@ REFRESH_S, REFRESH_S_MIN = 5.0, 0.5
 SHARE = 0.05
 READ_AT_ONCE, LOOKED_AT = 500, 1000
 """Models read, and models of a table looked at, between two turns of the event loop's other tasks."""
-ROWS_LEAST = 30
-"""Rows of which too little is known of an error."""
-LAST = 1.0
-"""The key of a model of which what the order goes by is not known; all others are 0 or less."""
+ROWS_LEAST = 30  # rows of which too little is known of an error
+LAST = 1.0  # the key of a model of which what the order goes by is not known; all others are 0 or less
 
 
 def key(order: Order, summary: StoredSummary) -> float:

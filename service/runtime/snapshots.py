@@ -20,13 +20,11 @@ from service.store.states.snapshots import SnapshotInfo, Snapshots
 
 logger = logging.getLogger(__name__)
 
-PAUSE_S = 0.25
-"""How often models whose log has grown are checked."""
+PAUSE_S = 0.25  # how often models whose log has grown are checked
 ANSWERS_BYTES = 4 * 2**20
 """A replica that only reads writes a snapshot by itself when the answers it holds outgrow the last one by so much: the
 process that appends has written none for long."""
-AT_ONCE = 8
-"""Snapshots under way together, so that their round trips overlap."""
+AT_ONCE = 8  # snapshots under way together, so that their round trips overlap
 
 
 class Snapshotter:

@@ -17,22 +17,14 @@ from service.store.redis.connection import Connection
 
 logger = logging.getLogger(__name__)
 
-PAGE = 100
-"""Models of one step."""
-STEP_S = 1.0
-"""Pause between two steps."""
-WALK_S = 60.0
-"""Pause between two walks."""
-AT_ONCE = 4
-"""Models swept in one round trip."""
-MOST = 1000
-"""Ids, and predictions, removed of one model in one round trip: some milliseconds of the store's time."""
-VISIT_MAX = 200
-"""Round trips for the same models, one after the other; what is left then is for the next walk."""
-VISIT_S = 0.02
-"""Pause between these."""
-BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0
-"""Pauses while the store does not answer."""
+PAGE = 100  # models of one step
+STEP_S = 1.0  # pause between two steps
+WALK_S = 60.0  # pause between two walks
+AT_ONCE = 4  # models swept in one round trip
+MOST = 1000  # ids, and predictions, removed of one model in one round trip: some milliseconds of the store's time
+VISIT_MAX = 200  # round trips for the same models, one after the other; what is left then is for the next walk
+VISIT_S = 0.02  # pause between these
+BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
 
 
 class Sweeper:

@@ -18,8 +18,7 @@ from core.problems import Problem
 from service.errors import BodiesFull, TooLarge
 
 T = TypeVar("T")
-THREAD_BYTES = 131_072
-"""A larger body is decoded and validated in a thread; below, the work takes a millisecond or two."""
+THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, the work takes a millisecond or two
 LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
 milliseconds, and many bodies at once would each do so."""

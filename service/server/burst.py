@@ -8,8 +8,7 @@ connections are written one after the other: their client is woken up once, and 
 import asyncio
 from typing import Any
 
-HELD_BYTES_MAX = 65_536
-"""More than this is not held: copying it would cost more than a system call."""
+HELD_BYTES_MAX = 65_536  # more than this is not held: copying it would cost more than a system call
 
 
 class Burst:

@@ -6,11 +6,9 @@ left after a reserve: connections to the store, its private server's files, webh
 
 import resource
 
-WANTED = 65_536
-"""Beyond this a larger limit gains nothing; macOS refuses what is larger than its own bound per process."""
+WANTED = 65_536  # beyond this a larger limit gains nothing; macOS refuses what is larger than its own bound per process
 RESERVED_MIN = 64
-RESERVED_SHARE = 8
-"""One descriptor in so many is reserved: a store of many servers takes a pool of connections to each."""
+RESERVED_SHARE = 8  # one descriptor in so many is reserved: a store of many servers takes a pool of connections to each
 CLIENTS_MIN = 8
 
 

@@ -40,18 +40,13 @@ _on_response_complete = HttpToolsProtocol.on_response_complete
 HEAD_BYTES_MAX = 65_536
 """Of names and values together; also of what comes without any progress (one endless line, extensions of a chunk)."""
 HEAD_LINES_MAX = 100
-PIECE_BYTES = 16_384
-"""What the parser is given at once: the bounds of a head are looked at in between."""
-HEAD_S = 10.0
-"""From the first byte of a head (or from connecting) to its last."""
-WAITING_MAX = 16
-"""Requests that wait behind the one in work; with one more neither it nor what follows is read."""
+PIECE_BYTES = 16_384  # what the parser is given at once: the bounds of a head are looked at in between
+HEAD_S = 10.0  # from the first byte of a head (or from connecting) to its last
+WAITING_MAX = 16  # requests that wait behind the one in work; with one more neither it nor what follows is read
 LINGER_S = 1.0
 """How long a refused connection is read on, unheeded: closed with bytes unread, its client would lose the answer."""
-REFUSED_OPEN_MAX = 32
-"""Excess connections that still get a 503; further ones are closed immediately."""
-WARN_S = 10.0
-"""Pause between two warnings that connections are refused."""
+REFUSED_OPEN_MAX = 32  # excess connections that still get a 503; further ones are closed immediately
+WARN_S = 10.0  # pause between two warnings that connections are refused
 
 
 class Gate:

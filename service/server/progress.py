@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 STALL_S = 10.0
-BYTES_PER_S = 4_096
-"""Less than this over STALL_S is no progress."""
+BYTES_PER_S = 4_096  # less than this over STALL_S is no progress
 
 
 class Progress:

@@ -21,12 +21,10 @@ from core.learners.neighbours import NEAREST
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
-RAW, SCALED, RANDOM, PRODUCTS, LAGGED, WHOLE, WHOLE_SCALED = range(7)
-"""The column sets."""
+RAW, SCALED, RANDOM, PRODUCTS, LAGGED, WHOLE, WHOLE_SCALED = range(7)  # the column sets
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
-EXPERTS = SINGLE | {NEAREST.id: NEAREST, BOOSTING.id: BOOSTING}
-"""The learners that experts may have."""
+EXPERTS = SINGLE | {NEAREST.id: NEAREST, BOOSTING.id: BOOSTING}  # the learners that experts may have
 COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32, "boosting": 128}
 """Most columns for a family that factors a matrix of them per class, or holds many rows; beyond it the family is left
 out."""
@@ -34,12 +32,10 @@ SIZE_PARAMS: Final[dict[tuple[str, Size], dict[str, Any]]] = {
     ("boosting", "large"): {"trees": 100, "rows": 4000, "period": 16, "class_rate": 0.05}
 }
 """Parameters of an expert that differ in a size of `auto`."""
-GROWING: Final = frozenset({"boosting"})
-"""Families whose states are large after many rows, but small at first."""
+GROWING: Final = frozenset({"boosting"})  # families whose states are large after many rows, but small at first
 SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
 """Most columns for a column set; beyond it the set is left out, so that no expert on it has more than 255."""
-LAGGED_LABELS = 2
-"""Number of last labels among the lagged columns."""
+LAGGED_LABELS = 2  # number of last labels among the lagged columns
 
 
 class Recipe(NamedTuple):

@@ -42,13 +42,10 @@ from core.state.envelope import Nested
 _CHUNK_ROWS = 1024
 """Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. If experts
 may rest they are REST_ROWS, and for classes BLOCK."""
-_NEW = "new_"
-"""What the names of a second team's experts begin with."""
+_NEW = "new_"  # what the names of a second team's experts begin with
 
-_STACK_COST = 8.0
-"""Floating-point operations of the stacks for every pair of experts."""
-_MIXING_COST = 60.0
-"""Floating-point operations of mixing one expert's probability of one class."""
+_STACK_COST = 8.0  # floating-point operations of the stacks for every pair of experts
+_MIXING_COST = 60.0  # floating-point operations of mixing one expert's probability of one class
 
 
 class Auto(Nested):

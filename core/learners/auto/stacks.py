@@ -21,8 +21,7 @@ from numba import njit
 
 from core.contract import Floats
 
-STACKS = ("stack", "stack_slow")
-"""Their names among the experts."""
+STACKS = ("stack", "stack_slow")  # their names among the experts
 GAIN_FIRST, GAIN_MAX, WEIGHT_MAX = 0.3, 1e6, 1e6
 _FORGETTING = np.array([0.998, 0.9995])
 _INNOVATION_MAX, _GROWN = 5.0, 100.0

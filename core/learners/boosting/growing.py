@@ -9,17 +9,14 @@ from numpy.typing import NDArray
 from core.contract import Floats, Ints
 from core.numerics.rng import GAMMA, UNIT, mix
 
-DEPTH, EDGES = 6, 63
-"""D, and the cuts of a column."""
+DEPTH, EDGES = 6, 63  # D, and the cuts of a column
 INNER, LEAVES = 2**DEPTH - 1, 2**DEPTH
 """Nodes of a tree that may be cut, those of node v are 2 v + 1 and 2 v + 2; and its leaves."""
-NOWHERE = 1e31
-"""A cut that all rows are left of."""
+NOWHERE = 1e31  # a cut that all rows are left of
 CURVATURE_MIN = 1e-6
 Codes = NDArray[np.uint8]
 
-_MORE = 1.0 + 1e-9
-"""A gain is larger than another one if it is so by more than round-off."""
+_MORE = 1.0 + 1e-9  # a gain is larger than another one if it is so by more than round-off
 
 
 @njit(cache=True, nogil=True)

@@ -13,10 +13,8 @@ from core.learners.posterior import View
 from core.numerics.rng import mixed_seed
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
 
-FIRST_ROWS = 64
-"""Rows of the arrays at first: they double up to W."""
-_UNLIKELY = -3.0
-"""The outputs of a class that has just been met, once there are trees."""
+FIRST_ROWS = 64  # rows of the arrays at first: they double up to W
+_UNLIKELY = -3.0  # the outputs of a class that has just been met, once there are trees
 
 
 class Boosting(RowLearner):

@@ -52,11 +52,9 @@ MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIX
 """Where in the numbers of a bank its parts begin: K; D; m, the columns that predict; whether numbers are learned; rows
 between two refreshes; the loss D to expect; least and largest label of a regression; slope and curvature of the
 probabilities; the weights v. Behind these come the members, each with its counters, mean_square, Q, R and W."""
-CHUNK_ROWS = 1024
-"""Rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do."""
+CHUNK_ROWS = 1024  # rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do
 SCORE_MAX = 1.5
-DEVIATION_MAX = 3.0
-"""Largest deviation, in widths of the range of the labels."""
+DEVIATION_MAX = 3.0  # largest deviation, in widths of the range of the labels
 
 _GIVEN = f"{NUMBERS_IN}, {NUMBERS_IN}"  # with one type, rows that are learned and rows that are not compile once
 _ROWS, _SAID = f"{ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}", f"{CLASSES}, {TABLE}"

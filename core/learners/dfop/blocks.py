@@ -32,10 +32,8 @@ from core.learners.dfop import kernels
 from core.learners.dfop.kernels import DONE, LEAK, REFRESH, ROWS, Forecasts, MemberState
 from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
 
-COLUMNS_MIN = 256
-"""Columns from which a full block is faster than its rows."""
-ROWS_MIN = 16
-"""Least rows of a block; below, and when blocks keep failing, the row update is used."""
+COLUMNS_MIN = 256  # columns from which a full block is faster than its rows
+ROWS_MIN = 16  # least rows of a block; below, and when blocks keep failing, the row update is used
 
 _INPUT_MAX = 1e30
 _WEIGHT_MAX = 1e100

@@ -74,8 +74,7 @@ ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS, DISCOUNT, STEP, LEAKED, FRESH = range(8)
 """Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it.
 Behind them are constants: the default lam and its -ln; the share of s_j that a leak puts back, 1e-6 / mu; 1 / q0."""
 
-DONE, REFRESH, LEAK, SPOILED = range(4)
-"""Why ``learn_rows`` returned."""
+DONE, REFRESH, LEAK, SPOILED = range(4)  # why ``learn_rows`` returned
 
 LEAK_AFTER = 6.9
 LEAK_LIMIT = LEAK_AFTER * (1.0 + 1e-12)
@@ -83,8 +82,7 @@ LEAK_LIMIT = LEAK_AFTER * (1.0 + 1e-12)
 STATE_MAX = 1e200
 PREDICTION_MAX = 1e300
 MEAN_SQUARE_MIN = 1e-60
-WINSOR = 1e4
-"""Largest square of a row that counts, in multiples of the mean square so far."""
+WINSOR = 1e4  # largest square of a row that counts, in multiples of the mean square so far
 SPOILED_FACTOR = 4.0
 DISCOUNT_MIN = 1e-3
 

@@ -35,8 +35,7 @@ RATES = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 0.5)
 RATE_COLUMNS_MAX = 30.0
 """Largest rate times columns: beyond it refreshes would cost more than rows, for windows of few rows per column."""
 LEAK_SIZE = 1e-6
-FORGOTTEN_ROWS = 0.1
-"""Rows per column that the past counts for after ``forget``."""
+FORGOTTEN_ROWS = 0.1  # rows per column that the past counts for after ``forget``
 FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12

@@ -38,15 +38,11 @@ import numpy as np
 from core.contract import Floats
 from core.problems import Invalid
 
-SPARSITY_MAX = 0.6
-"""C: largest s ln(D/s) / d that is attempted."""
-RESIDUAL_MAX = 0.5
-"""Largest share of |v| that the s largest may leave unexplained."""
-CELLS_MAX = 2_000_000
-"""Largest matrix, in numbers: d times names."""
+SPARSITY_MAX = 0.6  # C: largest s ln(D/s) / d that is attempted
+RESIDUAL_MAX = 0.5  # largest share of |v| that the s largest may leave unexplained
+CELLS_MAX = 2_000_000  # largest matrix, in numbers: d times names
 NAMES_MAX = 10_000
-SOLVE_S_MAX = 10.0
-"""How long one linear program may take, in seconds."""
+SOLVE_S_MAX = 10.0  # how long one linear program may take, in seconds
 
 _SPARSITY = "sparsity"
 

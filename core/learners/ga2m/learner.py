@@ -17,13 +17,10 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
 
 _FIRST_TWO = (-0.5, 0.5)
 
-_SINGLE = ((32, 32), (256, 8))
-"""(Most columns, bins per column); with more columns, WIDE."""
-_PAIR = ((12, 8), (32, 4), (64, 2))
-"""(Most columns, bins per column in a pair); with more columns there are no pairs."""
+_SINGLE = ((32, 32), (256, 8))  # (most columns, bins per column); with more columns, WIDE
+_PAIR = ((12, 8), (32, 4), (64, 2))  # (most columns, bins per column in a pair); with more columns there are no pairs
 _WIDE = 4
-EDGE_MAX = 1e300
-"""Edges of bins are capped here, which a huge spread could make larger than any number."""
+EDGE_MAX = 1e300  # edges of bins are capped here, which a huge spread could make larger than any number
 
 
 def column_bins(d: int) -> int:

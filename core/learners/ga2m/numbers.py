@@ -28,8 +28,7 @@ from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, dire
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, widen
 from core.learners.ga2m.kernels import find_cells
 
-MEAN, VARIANCE, NOISE = range(3, 6)
-"""Places in the figures of the labels (6,), after those of their range: mean, V, R."""
+MEAN, VARIANCE, NOISE = range(3, 6)  # places in the figures of the labels (6,), after those of their range: mean, V, R
 VARIANCE_FIRST = 0.1
 NUMBER_MAX, SQUARE_MAX = 1e152, 1e304
 _LABEL_MAX, _DRIFT, _NOISE_RATE, _NOISE_MIN = 1e150, 1e-3, 0.002, 1e-6

@@ -9,10 +9,8 @@ import numpy as np
 from core.contract import Ints
 
 FIRST_EPOCH = 8
-COUNT_MAX = 40
-"""Candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows."""
-PLACES_MAX = 64
-"""Candidates that the work space of a row has places for."""
+COUNT_MAX = 40  # candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows
+PLACES_MAX = 64  # candidates that the work space of a row has places for
 AUTO = "auto"
 _NEVER = 2**62
 

@@ -27,8 +27,7 @@ from core.numerics.weighting import FIXED_SHARE
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range, Shares
 
 _SHARE_RATE = 3.0
-_TYPICAL_ROWS = 1e6
-"""Rows for which a growing bank's cost is estimated."""
+_TYPICAL_ROWS = 1e6  # rows for which a growing bank's cost is estimated
 
 
 def constants(params: Mapping[str, Any]) -> Floats:

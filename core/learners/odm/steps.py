@@ -90,8 +90,7 @@ MARGINS, NORMS, TAUS, DECAYS, PULLS, LATEST, SIZES = (part * PLACES_MAX for part
 
 LOSS_MAX = 100.0
 """Most that a row may cost a candidate, whatever its weight: more could reduce all candidates' weights to zero."""
-SQUARE_MAX = 1e135
-"""More than |x|^2 of any row: its values are at most ROW_MAX."""
+SQUARE_MAX = 1e135  # more than |x|^2 of any row: its values are at most ROW_MAX
 CANDIDATE_MAX = 1e4
 """More than any value of a candidate: RADIUS is at most 2e6, and twice that with more than two classes."""
 

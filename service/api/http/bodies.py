@@ -62,8 +62,7 @@ class BodyBudget:
             self._held += Counter()  # drops zeros
 
 
-SMALL_BYTES = 65_536
-"""A body up to this size is not counted: the server buffers as much for every connection anyway."""
+SMALL_BYTES = 65_536  # a body up to this size is not counted: the server buffers as much for every connection anyway
 AHEAD_BYTES = 2**20  # up to this much of an announced body is counted before it arrives
 
 
@@ -152,8 +151,7 @@ async def require_empty(request: Request, limit: int) -> None:
 
 
 GZIP = "gzip"
-FIRST_BYTES = THREAD_BYTES
-"""Up to this much is unpacked on the event loop, which takes less than a millisecond."""
+FIRST_BYTES = THREAD_BYTES  # up to this much is unpacked on the event loop, which takes less than a millisecond
 PIECE_BYTES = 2**20  # bytes unpacked at once in a thread
 INPUT_BYTES = 262_144  # compressed bytes passed to the decompressor at once; it copies what it does not use
 MEMBERS_MAX = 1024  # most concatenated gzip files in one body; empty ones cost work and unpack to nothing

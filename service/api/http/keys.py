@@ -249,8 +249,7 @@ def _end_of(text: str) -> float | None:
     return datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC).timestamp()
 
 
-LOOK_S = 2.0
-"""How often the file is read; changes show in its content, because a mounted file is a link that moves."""
+LOOK_S = 2.0  # how often the file is read; changes show in its content, because a mounted file is a link that moves
 BYTES_MAX = 2**20
 
 

@@ -162,8 +162,7 @@ def _refusal(error: Exception) -> Refusal:
     return Refusal(status, _slug(type(error)), detail, problems, headers, more)
 
 
-PLACES = ("path", "query", "header", "body")
-"""FastAPI's name for the place of a field, which answers leave out."""
+PLACES = ("path", "query", "header", "body")  # FastAPI's name for the place of a field, which answers leave out
 WORDS = {
     "missing": "is required",
     "extra_forbidden": UNKNOWN_FIELD,

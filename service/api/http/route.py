@@ -35,12 +35,9 @@ Rights = Literal["public", "read", "learn", "admin"]
 Answer = Callable[[Request], Awaitable[Response]]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 """A function that answers every request, whatever happens."""
-PROBED = ("/healthz", "/readyz", "/metrics")
-"""Routes for machines, which may add their own query parameters."""
-DEFAULT_DESCRIPTION = "Successful Response"
-"""FastAPI's description of an answer without a description."""
-KEY_CHECKED = "onepass.let_in"
-"""Key of a request's scope: its API key has been checked and counted."""
+PROBED = ("/healthz", "/readyz", "/metrics")  # routes for machines, which may add their own query parameters
+DEFAULT_DESCRIPTION = "Successful Response"  # FastAPI's description of an answer without a description
+KEY_CHECKED = "onepass.let_in"  # key of a request's scope: its API key has been checked and counted
 
 
 class Needs:

@@ -26,8 +26,7 @@ from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
 FEATURE_BYTES = 100  # assumed cost of one feature in a document, in bytes of a body
-LEARNER_BYTES = 50_000
-"""Assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond."""
+LEARNER_BYTES = 50_000  # assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond
 RELEASE = version("onepass")  # another release may render the same version in another way
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "`If-None-Match` holds the `ETag` of the present version: nothing has changed"}

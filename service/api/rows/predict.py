@@ -52,8 +52,7 @@ _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
 ROW_FLOPS = 200.0
 """Assumed cost of naming one prediction of a batch, or one feature of an explanation, in floating-point operations."""
-EXPLAINED_ROWS = 2 * EVALUATIONS_MAX
-"""Rows that are predicted to explain one, or fewer."""
+EXPLAINED_ROWS = 2 * EVALUATIONS_MAX  # rows that are predicted to explain one, or fewer
 
 
 @router.post(

@@ -9,8 +9,7 @@ from service.client.display import grid, shortened
 
 SHARE = 0.9
 """Share of cells that decides the kind of a column, so that a few odd cells are refused, not learned as categories."""
-CLASSES_MAX = 100
-"""Most distinct whole numbers in the first rows for a label to be a class: as many as a model learns."""
+CLASSES_MAX = 100  # most distinct whole numbers in the first rows for a label to be a class: as many as a model learns
 ID_SHARE, ID_ROWS = 0.9, 20
 """A column of strings looks like an id if this share of its cells differ, in this many rows or more."""
 NAMES_SHOWN = 8

@@ -12,12 +12,9 @@ from service.store.log.appends import ITEMS_MAX, Answers
 from service.store.log.codec import Item
 from service.store.log.log import Log
 
-RECORD_S = 0.1
-"""How long answers are collected before they are sent."""
-TAKEN_MAX = 10_000
-"""Most answers of one model that are taken at once."""
-AGAIN_S = 1.0
-"""Pause after the store failed to take some."""
+RECORD_S = 0.1  # how long answers are collected before they are sent
+TAKEN_MAX = 10_000  # most answers of one model that are taken at once
+AGAIN_S = 1.0  # pause after the store failed to take some
 
 
 class AnswerWriter:

@@ -23,18 +23,15 @@ from service.store.log.log import Log
 
 logger = logging.getLogger(__name__)
 
-ANSWER_BYTES = 1000
-"""Assumed cost of decoding or merging one answer, in bytes read."""
+ANSWER_BYTES = 1000  # assumed cost of decoding or merging one answer, in bytes read
 UNREPLICATED = (
     "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
     "lose it; send the request again with the same id"
 )
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The request field of an id, by the prefix under which it is stored."""
-OTHER = "was sent before with a different label or body"
-"""The problem text of a conflicting id."""
-DUE = "due"
-"""The digest of a label that ``labels_due`` set: no label that a client sends has it."""
+OTHER = "was sent before with a different label or body"  # the problem text of a conflicting id
+DUE = "due"  # the digest of a label that ``labels_due`` set: no label that a client sends has it
 LATE = "has its label already: it was overdue, and the model has learned the label of labels_due"
 """The problem text of a label that came after that."""
 

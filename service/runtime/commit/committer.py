@@ -33,10 +33,8 @@ logger = logging.getLogger(__name__)
 
 DOWN = "the store does not answer; the request may or may not have been carried out: send it again with the same id"
 REFUSED = "the store does not answer; nothing has come of this request: send it again"
-PROBE_S = 0.2
-"""Pause between pings of a store that is down."""
-BACKOFF_S = 0.02
-"""Pause after a pipeline that failed."""
+PROBE_S = 0.2  # pause between pings of a store that is down
+BACKOFF_S = 0.02  # pause after a pipeline that failed
 
 
 @dataclass(frozen=True, slots=True)

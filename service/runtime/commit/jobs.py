@@ -19,8 +19,7 @@ from service.runtime.replicas.replica import Ledger, Reply
 from service.runtime.rows.row_plan import OBJECT_BYTES, ROW_BYTES
 from service.store.log.appends import SEGMENTS_MAX, Appended, NamedState, SegmentIn
 
-WAITING_BYTES_MAX = 256 * 2**20
-"""Most bytes of waiting requests, of all models of this process."""
+WAITING_BYTES_MAX = 256 * 2**20  # most bytes of waiting requests, of all models of this process
 
 
 class Job(Struct, eq=False):
@@ -147,14 +146,11 @@ def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
     return replace(segment, skip=skip) if isinstance(segment, Rows | Overlap) else segment
 
 
-TICK_SEGMENTS_MAX = SEGMENTS_MAX
-"""Most requests of one model in one append, which makes one entry of its log."""
+TICK_SEGMENTS_MAX = SEGMENTS_MAX  # most requests of one model in one append, which makes one entry of its log
 TICK_BYTES_MAX = 4 * 2**20
 """Most bytes of one model in one append, which the store processes in one go; a larger request goes alone."""
-TICK_FLOPS_MAX = 1e10
-"""Most floating-point operations of one append, a few seconds; a larger request goes alone."""
-ATTEMPTS_MAX = 5
-"""How often a request may be put back because its replica had to reload."""
+TICK_FLOPS_MAX = 1e10  # most floating-point operations of one append, a few seconds; a larger request goes alone
+ATTEMPTS_MAX = 5  # how often a request may be put back because its replica had to reload
 
 
 class JobQueue:

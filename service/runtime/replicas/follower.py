@@ -19,16 +19,11 @@ from service.store.log.log import Head, Log
 
 logger = logging.getLogger(__name__)
 
-GATHER_S = 0.005
-"""How long a notice waits for the replica's own next append, which may make it superfluous."""
-READS_MAX = 16
-"""Models that read on at the same time."""
-SWEEP_S = 1.0
-"""Pause between two steps of the sweep."""
-SWEEP_MODELS = 500
-"""Models compared in one step; all loaded ones in turn."""
-AGAIN_S = 0.2
-"""Pause before the connection for notices is made again; doubled each time nothing was received over it."""
+GATHER_S = 0.005  # how long a notice waits for the replica's own next append, which may make it superfluous
+READS_MAX = 16  # models that read on at the same time
+SWEEP_S = 1.0  # pause between two steps of the sweep
+SWEEP_MODELS = 500  # models compared in one step; all loaded ones in turn
+AGAIN_S = 0.2  # pause before the connection for notices is made again; doubled each time nothing was received over it
 AGAIN_S_MAX = 5.0
 
 

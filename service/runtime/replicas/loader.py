@@ -28,14 +28,10 @@ from service.store.states.states import States
 
 logger = logging.getLogger(__name__)
 
-ENTRIES_MAX = 1000
-"""Most entries read in one round trip."""
-TURN_ENTRIES = 16
-"""Small entries that are applied before others have a turn."""
-CHALLENGERS = b"challengers"
-"""What the state of a model with challengers holds somewhere."""
-ATTEMPTS_MAX = 10
-"""How often a load begins again because the snapshots have changed under it."""
+ENTRIES_MAX = 1000  # most entries read in one round trip
+TURN_ENTRIES = 16  # small entries that are applied before others have a turn
+CHALLENGERS = b"challengers"  # what the state of a model with challengers holds somewhere
+ATTEMPTS_MAX = 10  # how often a load begins again because the snapshots have changed under it
 
 
 class _Replaced(Exception):

@@ -27,13 +27,10 @@ from service.store.summaries import encode_first
 
 logger = logging.getLogger(__name__)
 
-DOWN_S = 2.0
-"""How long a model that could not be loaded is refused before it is tried again."""
-FIELDS_SHOWN = 8
-"""Of those that differ, in a sentence."""
+DOWN_S = 2.0  # how long a model that could not be loaded is refused before it is tried again
+FIELDS_SHOWN = 8  # of those that differ, in a sentence
 LOST = "the store has lost model %s (incarnation %s, version %d), %s"
-LOADS_MAX = 4
-"""Models loaded from the store at the same time; each takes memory that the budget does not know yet."""
+LOADS_MAX = 4  # models loaded from the store at the same time; each takes memory that the budget does not know yet
 
 
 class ModelCache:

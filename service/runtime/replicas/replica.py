@@ -33,12 +33,9 @@ from service.store.summaries import decode
 
 logger = logging.getLogger(__name__)
 
-PATH_MAX = 256
-"""Applied entries whose uids are kept; a log that forked further back is detected by its version alone."""
-MEASURED_ENTRIES = 32
-"""How often a model is measured while its entries are rows only."""
-PATH_BYTES = 170
-"""What each of them takes."""
+PATH_MAX = 256  # applied entries whose uids are kept; a log that forked further back is detected by its version alone
+MEASURED_ENTRIES = 32  # how often a model is measured while its entries are rows only
+PATH_BYTES = 170  # what each of them takes
 OBJECT_BYTES = 25_000
 """Python objects around the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing."""
 

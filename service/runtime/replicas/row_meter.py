@@ -2,10 +2,8 @@
 
 from collections import deque
 
-WINDOW_S = 5.0
-"""The rate is that since the last look that is at least as old, once there is one."""
-LEAST_S = 1.0
-"""Looks closer together tell nothing."""
+WINDOW_S = 5.0  # the rate is that since the last look that is at least as old, once there is one
+LEAST_S = 1.0  # looks closer together tell nothing
 
 
 class RowMeter:

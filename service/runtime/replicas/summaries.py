@@ -19,14 +19,10 @@ from service.runtime.replicas.replica import Replica
 from service.store.catalog import Catalog
 from service.store.summaries import DOWN, StoredSummary, SummaryWrite, down, encode
 
-RIDE_S = 1.0
-"""Least time between two summaries of a model that go with its appends."""
-WAIT_S = 1.25
-"""How long a model may differ from its summary before the writer sends one."""
-TICK_S = 0.2
-"""Pause between two turns of the writer."""
-STEP = 250
-"""Most summaries in one round trip."""
+RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
+WAIT_S = 1.25  # how long a model may differ from its summary before the writer sends one
+TICK_S = 0.2  # pause between two turns of the writer
+STEP = 250  # most summaries in one round trip
 
 
 def look(replica: Replica) -> StoredSummary:

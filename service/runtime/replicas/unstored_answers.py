@@ -9,8 +9,7 @@ from itertools import islice
 
 from service.store.log.codec import Item
 
-ANSWER_BYTES = 250
-"""What an answer takes beside its own bytes: its place in the dict, its tuple and the text of its id."""
+ANSWER_BYTES = 250  # what an answer takes beside its own bytes: its place in the dict, its tuple and the text of its id
 
 
 class UnstoredAnswers:

@@ -21,11 +21,9 @@ Id = str | int
 ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", LABEL, "k:", "o:", "s:"
 """Prefixes that separate ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
 a row may train a mapping before its label arrives, with the same id."""
-UNLABELLED = "overlap"
-"""The digest of every overlap row: a repeated id is not compared further."""
+UNLABELLED = "overlap"  # the digest of every overlap row: a repeated id is not compared further
 _LENGTHS = frozenset(range(1, 201))
-BITS_MAX = 661
-"""Bits of an integer of up to 199 digits; Python is slow to print longer ones."""
+BITS_MAX = 661  # bits of an integer of up to 199 digits; Python is slow to print longer ones
 
 
 class Identity(NamedTuple):

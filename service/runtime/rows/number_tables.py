@@ -16,8 +16,7 @@ import numpy as np
 
 from core.contract import Floats
 
-ROWS_AT_ONCE = 2048
-"""Rows converted at once; a thread holds the interpreter for that long."""
+ROWS_AT_ONCE = 2048  # rows converted at once; a thread holds the interpreter for that long
 _CELL, _FLOAT = np.dtype([("kind", "u1"), ("value", ">f8")]), 0xCB
 _UNREADABLE = (msgspec.MsgspecError, OverflowError, RecursionError, UnicodeEncodeError)
 """Raised for cells that are not numbers, integers of more than 64 bits, nested lists, half a surrogate pair."""

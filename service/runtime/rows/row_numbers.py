@@ -12,8 +12,7 @@ from core.features.parsing import Unfit, number, vectorised
 from core.problems import PROBLEMS_MAX, Invalid, Problem, refuse
 from service.runtime.rows.table import FieldPath, Table, listed
 
-DISCOUNT_MIN = 1e-3
-"""A smaller discount would forget everything at one row; the kernels have the same floor."""
+DISCOUNT_MIN = 1e-3  # a smaller discount would forget everything at one row; the kernels have the same floor
 
 
 class _Factor(NamedTuple):

@@ -16,8 +16,7 @@ from service.runtime import threads
 
 OBJECT_BYTES, ROW_BYTES = 1000, 100
 """Bytes of a waiting request besides its values; bytes of a row besides its values (a label, perhaps an id)."""
-WHOLE_MAX = 2**53
-"""Integers up to this one convert to floats exactly; some larger ones do not."""
+WHOLE_MAX = 2**53  # integers up to this one convert to floats exactly; some larger ones do not
 
 
 Read = Callable[[Mapping[str, float]], tuple[float, ...] | None]

@@ -17,8 +17,7 @@ from service.store.redis.connection import Call, UnreplicatedResult
 
 SEGMENTS_MAX = 1000  # most segments of one entry; the server's Lua cannot pass on many more in one command
 ITEMS_MAX = 1000  # most answers of one model that are stored at once: by one call of a script
-SOON_BYTES_MAX = 2**20
-"""Most bytes of entries in one reply on the connection that carries the rows of all models."""
+SOON_BYTES_MAX = 2**20  # most bytes of entries in one reply on the connection that carries the rows of all models
 
 _log = logging.getLogger(__name__)
 

@@ -25,8 +25,7 @@ OTHER = (
 
 _encoder = msgspec.msgpack.Encoder()
 _names = msgspec.msgpack.Decoder(tuple[Literal["named"], Literal[1], str, int])
-_NAMED = _encoder.encode(("named", 1, "", 0))[:8]
-"""What every name begins with: array, text, the record's version."""
+_NAMED = _encoder.encode(("named", 1, "", 0))[:8]  # what every name begins with: array, text, the record's version
 _HEAD = [b"u", b"p", b"t", b"n", b"s"]
 _FIELDS = 10  # fields and values before those of the segments
 

@@ -45,8 +45,7 @@ from service.store.log.entries import Code, ReadOn, read_on
 from service.store.log.scripts import LOOKUP, READ_AFTER
 from service.store.redis.connection import Call, Connection, Safety
 
-LARGE_APPEND_BYTES = 2**20
-"""Larger appends travel by themselves, so that others need not wait for them."""
+LARGE_APPEND_BYTES = 2**20  # larger appends travel by themselves, so that others need not wait for them
 RECORDED_AT_ONCE = 16  # sets of answers in one round trip; they change a thousand ids each
 READ_BYTES_MAX = 4 * 2**20
 """Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""

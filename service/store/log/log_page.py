@@ -16,8 +16,7 @@ from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
 ENTRIES_AT_ONCE = 250  # most entries of one script
-BYTES_AT_ONCE = 4 * 2**20
-"""A script stops once the entries that it has looked at are larger than this."""
+BYTES_AT_ONCE = 4 * 2**20  # a script stops once the entries that it has looked at are larger than this
 
 _PAGE = script("page_log")
 

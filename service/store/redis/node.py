@@ -12,8 +12,7 @@ from service.store.redis.line import Command, Line, connect
 
 LARGE_CONNECTIONS_MAX = 4
 """Connections for large calls: apart from the pool, which they would otherwise fill while others wait for a place."""
-LARGE_BYTES_PER_S = 4 * 2**20
-"""The rate that a large call is given time for, on top of the timeout."""
+LARGE_BYTES_PER_S = 4 * 2**20  # the rate that a large call is given time for, on top of the timeout
 
 
 class Pool:

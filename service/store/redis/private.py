@@ -6,8 +6,7 @@ from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-ANSWER_S = 1.0
-"""What an answer may take."""
+ANSWER_S = 1.0  # what an answer may take
 
 
 def answers(socket: Path) -> bool:

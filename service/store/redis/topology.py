@@ -26,10 +26,8 @@ from service.store.redis.url import ServerAddress, StoreUrl
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 0.1
-"""Least time between two look-ups."""
-TRIES = 4
-"""Sentinels, or nodes of a cluster, that one look-up has time to ask though most do not answer."""
+LOOK_S = 0.1  # least time between two look-ups
+TRIES = 4  # sentinels, or nodes of a cluster, that one look-up has time to ask though most do not answer
 UNKNOWN = "looking up the store's servers"
 _FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError)
 
