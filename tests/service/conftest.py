@@ -1,5 +1,9 @@
 """Fixtures of the service tests; a real server is behind every one of them."""
 
+from inspect import iscoroutinefunction
+
+import pytest
+
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
 from tests.service.client.fixtures import compare, empty, replay, shell, url
@@ -20,3 +24,11 @@ __all__ = [
     "store_url",
     "url",
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that use services started by ``start`` run in the loop of these services: that of their module."""
+    for item in items:
+        asynchronous = isinstance(item, pytest.Function) and iscoroutinefunction(item.function)
+        if asynchronous and {"start", "store_url"} <= {*item.fixturenames}:
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)

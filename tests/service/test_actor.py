@@ -13,8 +13,6 @@ from service.runtime.commit.actor import LITTLE_ROWS
 from service.runtime.commit.jobs import TICK_FLOPS_MAX
 from service.runtime.replicas import summaries
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 LINE = {"algorithm": "rls", "task": "regression", "features": ["a", "b"], "watch": None}
 
 

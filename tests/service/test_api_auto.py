@@ -4,7 +4,6 @@ import pytest
 
 from tests.service.api_fixtures import columnar, features
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 24
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, NPY, RLS, body, columnar, npy
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 TABLE = {"columns": ["a", "b"], "data": [[1, 2], [3, 4], [5, 6]]}
 LABELS = ["UP", "DOWN", "UP"]
 SECRET = "12345"

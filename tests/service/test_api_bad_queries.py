@@ -7,8 +7,6 @@ from tests.service.api_fixtures import DFOP, problem
 from tests.service.route_table import filled
 from tests.service.test_api_bad_requests import BODIES, ROW, refuses
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 BAD_NAMES = ["-x", ".x", "_x", "x" * 65, "a%20b", "a%0a", "%C3%A9", "a%00", "a:b", "{name}", "%7Ba%7D", "a+b", "a%25b"]
 
 

@@ -8,8 +8,6 @@ import pytest_asyncio
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import DFOP, JSON, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 BODIES = {
     ("PUT", "/models/{name}"): DFOP,

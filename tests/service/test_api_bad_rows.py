@@ -6,8 +6,6 @@ import pytest
 
 from tests.service.api_fixtures import RLS, body
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 UNKNOWN = 'is not a feature of this model; declare it in "ignore" to have it passed over'
 every_route = pytest.mark.parametrize("route", ["predict", "feedback"])

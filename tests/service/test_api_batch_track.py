@@ -9,7 +9,6 @@ from service.errors import StoreDown
 from service.store.pending import Pending
 from tests.service.api_fixtures import CSV, DFOP, NPY, columnar, features, npy, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 5
 DUE = {"after_s": 60, "then": {"label": "DOWN"}}
 

@@ -5,8 +5,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 LABELS = ["UP", "DOWN", "DOWN", "UP", "UP", "DOWN", "UP"]
 ROWS = len(LABELS)
 

@@ -5,8 +5,6 @@ import pytest
 
 from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 VIGO = {"algorithm": "vigo"}
 FORCE = {"force": True}
 

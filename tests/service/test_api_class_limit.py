@@ -1,10 +1,6 @@
 """The model limit holds where classes appear by themselves as it does where they are declared."""
 
-import pytest
-
 from tests.service.api_fixtures import features, problem
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NAMES = [f"x{at}" for at in range(60)]
 VIGO = {"algorithm": "vigo", "task": "classification", "features": NAMES}

@@ -6,8 +6,6 @@ import pytest
 
 from tests.service.api_fixtures import DFOP, features, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 DAYS = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
 ERRORS_ONLY = {"error_rate": {"delta": 0.01, "batch_size": 100}}
 

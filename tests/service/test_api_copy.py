@@ -8,8 +8,6 @@ import pytest
 from service.store.keys import ModelKeys
 from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 OWN = {"name", "incarnation", "version", "created", "updated"}
 """What a copy has of its own."""
 

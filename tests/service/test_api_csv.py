@@ -8,8 +8,6 @@ import pytest
 from tests.service.api_fixtures import CSV, JSON, RLS, columnar, npy, problem
 from tests.service.switches import overlapping, row
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 TABLE = columnar(4)
 LABELS = ["UP", "DOWN", "DOWN", "UP"]
 

@@ -11,7 +11,7 @@ from tests.alarms import JOINS
 from tests.service.api_fixtures import problem
 from tests.service.test_api_drift import raise_alarms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+pytestmark = pytest.mark.usefixtures("alarming")
 
 
 async def table(api, path, **query):

@@ -10,7 +10,7 @@ import pytest_asyncio
 from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+pytestmark = pytest.mark.usefixtures("alarming")
 _values = itertools.count(int(LOUD))
 
 

@@ -1,10 +1,6 @@
 """GET /models/{name}/effects: what matters, over a sample of the rows."""
 
-import pytest
-
 from tests.service.api_fixtures import RLS, problem
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_what_matters_comes_first(api):

@@ -7,7 +7,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 LABELS = ["UP", "DOWN", "DOWN", "UP", "UP"]
 ROWS = len(LABELS)
 TABLE = {**columnar(ROWS), "labels": LABELS}

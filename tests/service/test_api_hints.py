@@ -8,8 +8,6 @@ from service.api.schemas import FeedbackRow
 from service.errors import Unauthorized
 from tests.service.api_fixtures import JSON, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"a": 0.25, "b": -0.5}
 
 

@@ -7,8 +7,6 @@ import pytest
 from service.store.log import codec
 from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, RLS, columnar, features, npy, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 LABELS = ["UP", "DOWN", "DOWN", "UP", "UP"]
 

@@ -6,8 +6,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 NDJSON = {"Content-Type": "application/x-ndjson"}
 LEVELS = ["0.5", "0.8", "0.9", "0.95", "0.99"]

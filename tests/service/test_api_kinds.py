@@ -6,8 +6,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, NPY, npy, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 CHURN = {"algorithm": "dfop", "task": "classification", "missing": "mean"}
 PLANS = ("gold", "silver", "bronze")
 DAY = {"name": "day", "categories": ["mon", "tue"]}

@@ -6,8 +6,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 ODD = [0, False, ""]
 

@@ -10,7 +10,6 @@ from service.runtime import labels_due
 from service.store.due_labels import DueLabels
 from tests.service.api_fixtures import DFOP, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = {"features": {"a": 1, "b": 2}}
 SILENCE = {"after_s": 1, "then": {"label": "DOWN"}}
 

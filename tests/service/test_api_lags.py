@@ -1,10 +1,6 @@
 """Models with lags over HTTP: a series is predicted from its own past, late labels and refusals included."""
 
-import pytest
-
 from tests.service.api_fixtures import RLS
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LAGS = {**RLS, "features": ["x"], "lags": 2}
 ROWS = 80

@@ -12,8 +12,6 @@ from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES
 from tests.service.api_fixtures import CSV, JSON, NPY, npy
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROWS = 10_000
 DATA = np.arange(2.0 * ROWS).reshape(-1, 2) / ROWS
 LABELS = [0, 1] * (ROWS // 2)

@@ -3,14 +3,10 @@
 import re
 from importlib.metadata import version
 
-import pytest
-
 from core.model import STATE_VERSION
 from service.runtime.replicas.named_states import NAMED_BYTES
 from service.store.log import log_page
 from tests.service.api_fixtures import columnar, features, problem
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def lived(api):

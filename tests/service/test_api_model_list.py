@@ -12,8 +12,6 @@ from service.store import summaries
 from service.store.summaries import StoredSummary, SummaryWrite
 from tests.service.api_fixtures import columnar, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 KEYS = "all:s3cret-all:admin,some:s3cret-some:read:sort.r*+sort.c1"
 SOME = {"headers": {"X-API-Key": "s3cret-some"}}
 ALL = {"headers": {"X-API-Key": "s3cret-all"}}

@@ -5,8 +5,6 @@ import pytest
 
 from tests.service.api_fixtures import DFOP, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
 
 

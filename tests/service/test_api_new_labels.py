@@ -1,12 +1,8 @@
 """Answers name the classes that a request has added to a model without declared labels."""
 
-import pytest
-
 from core.entry import Outcome
 from service.store.log import codec
 from tests.service.api_fixtures import DFOP, problem
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OPEN = {"algorithm": "dfop", "task": "classification"}
 ROW = {"a": 0.25, "b": -0.5}

@@ -21,8 +21,6 @@ from tests.service.switches import (
     table,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 async def test_an_overlap_row_lacks_names(api):
     """422 says which, also where missing values are filled: single, JSON, CSV; a row with one of the new names."""

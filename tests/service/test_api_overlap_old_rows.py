@@ -5,8 +5,6 @@ import pytest
 from tests.service.api_fixtures import CSV, DFOP, NPY, npy
 from tests.service.switches import NEW, OLD, feed, label, labelled, row, steady, switch, table
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 async def standing(api, path):
     """Rows learned, and rows that have taught the mapping."""

@@ -13,8 +13,6 @@ from service.pages.api_pages import REDOC_LOGO
 from service.settings import Settings
 from tests.service.api_fixtures import problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 PAGES = ["/docs", "/redoc"]
 
 

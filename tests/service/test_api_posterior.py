@@ -6,7 +6,6 @@ import pytest
 from service.api.models import posterior
 from tests.service.api_fixtures import RLS, columnar, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 SPARSE = {"algorithm": "sparse_dfop", "task": "regression", "params": {"compressed_dim": 8}}
 
 

@@ -1,15 +1,12 @@
 """Promotions on request: shown to be better or forced, and after a snapshot that is kept."""
 
 import numpy as np
-import pytest
 
 from core.model.plans import ASKED_ROWS_MIN
 from service.errors import RequestConflict
 from service.runtime.snapshots import Snapshotter
 from tests.service.api_fixtures import RLS, problem
 from tests.service.test_store_full import without_memory
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FAST = {"algorithm": "dfop", "params": {"forgetting_rate": 0.05}}
 FORCED = ("POST", "fast/promote", {"json": {"force": True}})

@@ -9,8 +9,6 @@ from service.runtime import threads
 from tests.service.api_fixtures import JSON, RLS, columnar, features, problem
 from tests.service.switches import overlapping
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 NDJSON = {"Content-Type": "application/x-ndjson"}
 LABELS = ["UP", "DOWN", "DOWN", "UP"]
 FORMS = ["list", "rows", "lines"]

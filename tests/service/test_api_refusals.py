@@ -7,8 +7,6 @@ from service.runtime.rows.row_validation import RowValidator
 from tests.service.api_fixtures import problem
 from tests.service.switches import overlapping, row
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 WRONG = {"features": {"nobody": 1}, "id": "x"}
 LEARNING = {
     "feedback": {**WRONG, "label": "UP"},

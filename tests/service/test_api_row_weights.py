@@ -5,7 +5,6 @@ import pytest
 from core.learners.catalogue import ALGORITHMS
 from tests.service.api_fixtures import CSV, DFOP, columnar, features, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 12
 LABELS = [("UP", "DOWN")[row % 3 == 0] for row in range(ROWS)]
 WEIGHTS = [0.5 + row / 4 for row in range(ROWS)]

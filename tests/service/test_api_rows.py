@@ -3,11 +3,7 @@
 import asyncio
 import math
 
-import pytest
-
 from tests.service.api_fixtures import RLS, features, problem
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 

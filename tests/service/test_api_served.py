@@ -4,7 +4,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, DFOP, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = [{"a": at % 7, "b": at % 3} for at in range(300)]
 LABELS = [("DOWN", "UP")[int(row["a"] > 3)] for row in ROWS]
 OFTEN_WRONG = [("DOWN", "UP")[int(row["b"] > 0)] for row in ROWS]

@@ -1,12 +1,9 @@
 """Sparse-DFOP over HTTP: rows of any names, in all forms, learned, explained, kept."""
 
 import numpy as np
-import pytest
 
 from tests.service.api_fixtures import problem
 from tests.service.sparse_rows import LABELS, ROWS, SPAM, SUMS, SVM, lists, svmlight
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_one_row_at_a_time(api):

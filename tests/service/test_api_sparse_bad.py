@@ -5,9 +5,6 @@ import pytest
 from tests.service.api_fixtures import CSV, NPY, body, npy, problem
 from tests.service.sparse_rows import LABELS, SPAM, SUMS, SVM, lists
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
 ROWS = [
     ('{"features": {"": 1}@}', "features."),
     ('{"features": {"a\\tb": 1}@}', "features.a\tb"),

@@ -9,8 +9,6 @@ from core.features import SparseSchema
 from tests.service.api_fixtures import problem
 from tests.service.sparse_rows import SPAM, lists
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 async def recoverable(api, task="regression", names=200, s=4):
     """A model that has learned a sparse rule, the names and the rule."""

@@ -10,8 +10,6 @@ from core.model import Model, save
 from core.model.apply import apply
 from tests.service.api_fixtures import DFOP, JSON, RLS, STATE, columnar, features, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 
 

@@ -23,8 +23,6 @@ from tests.service.switches import (
     switched,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 @pytest.mark.parametrize("config", [DFOP, FESL, RLS])
 async def test_a_change_from_begin_to_the_next(api, config):

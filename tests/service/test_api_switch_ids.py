@@ -25,8 +25,6 @@ from tests.service.switches import (
 )
 from tests.service.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 def repeated(first):
     return {**first, "duplicate": True}

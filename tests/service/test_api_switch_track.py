@@ -5,8 +5,6 @@ import pytest
 from tests.service.api_fixtures import DFOP
 from tests.service.switches import BEGIN, FESL, NEW, OLD, UNION, label, row, steady, switch
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 async def tracked(api, path, number, names):
     """A row that is predicted, and then its label."""

@@ -6,8 +6,6 @@ import pytest
 
 from tests.service.api_fixtures import CSV, DFOP
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 @pytest.mark.parametrize(("value", "kind"), [("gold", "categorical"), ("", "categorical"), (True, "boolean")])
 async def test_what_is_no_number_names_the_declaration_that_takes_it(api, value, kind):

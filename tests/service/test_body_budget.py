@@ -11,8 +11,6 @@ from service.errors import BodiesFull
 from tests.service.api_fixtures import DFOP, JSON, columnar, problem
 from tests.service.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 BODY = json.dumps(columnar(4_000)).encode()
 MIB = 2**20
 

@@ -13,8 +13,6 @@ from service.runtime import threads
 from service.runtime.threads import BodyReader
 from tests.service.api_fixtures import CSV, DFOP, JSON, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROWS = 20_000
 TABLE = {"columns": ["a", "b"], "data": [[0.1234567890123456 + row, -row] for row in range(ROWS)]}
 LABELS = ["UP", "DOWN"] * (ROWS // 2)

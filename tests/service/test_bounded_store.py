@@ -17,7 +17,7 @@ from tests.service.api_fixtures import DFOP, features
 from tests.service.key_kinds import held, kind
 from tests.service.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+pytestmark = pytest.mark.usefixtures("alarming")
 ROUNDS, BATCHES, ROWS, TRACKED, SNAPSHOTS, EVENTS, EVENTS_ALL = 6, 12, 25, 6, 2, 3, 4
 SETTINGS = {
     "snapshot_min_kb": 1,

@@ -6,8 +6,6 @@ import pytest
 
 from service.server.burst import HELD_BYTES_MAX, Burst, Held
 
-pytestmark = pytest.mark.asyncio
-
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
 
 

@@ -8,8 +8,6 @@ from service.api.models.documents import RELEASE, matches
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.sparse_rows import SPAM, lists
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROW = {"features": features(0), "label": "UP"}
 TAGGED = ("", "/metrics", "/features", "/weights", "/posterior", "/effects", "/challengers")
 UNTAGGED = ("/pending", "/snapshots", "/log", "/drift")

@@ -14,8 +14,6 @@ from tests.service.api_fixtures import DFOP, columnar
 from tests.service.switches import NEW, overlapping
 from tests.service.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROWS = 6
 WAIT_S = 60
 """Bound of a wait that a failure would leave without an end."""

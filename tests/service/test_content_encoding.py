@@ -13,8 +13,6 @@ from service.api.http.bodies import FIRST_BYTES, MEMBERS_MAX, PIECE_BYTES, gunzi
 from service.errors import NotGzip, WrongEncoding
 from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, STATE, columnar, npy, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 PACKED = {"Content-Encoding": "gzip"}
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 TEXT = random.Random(7).randbytes(40_000) + b"0,1\n" * 100_000

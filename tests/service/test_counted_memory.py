@@ -3,11 +3,8 @@
 import gc
 import tracemalloc
 
-import pytest
-
 from tests.service.api_fixtures import DFOP, columnar
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 MODELS = 40
 MODEL = {**DFOP, "algorithm": "rls"}
 

@@ -10,8 +10,6 @@ from service.server.exposure import is_local, refuse_open
 from service.settings import Settings
 from tests.service.api_fixtures import DFOP, problem
 
-in_loop = pytest.mark.asyncio(loop_scope="module")
-
 OTHERS = [
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
@@ -25,7 +23,6 @@ OTHERS = [
 UNSAFE = [route for route in ROUTES if route.method != "GET"]
 
 
-@in_loop
 @pytest.mark.parametrize("headers", OTHERS)
 async def test_another_site_changes_nothing(api, headers):
     """Every route that is no GET: 403, whatever its body and media type are, and the model is as it was."""
@@ -39,7 +36,6 @@ async def test_another_site_changes_nothing(api, headers):
     assert before == await api.standing(path)
 
 
-@in_loop
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example"],
@@ -53,7 +49,6 @@ async def test_a_name_that_may_be_anybodys(api, host):
     problem(await api.ask("POST", f"{path}/predict", json=body, headers={"Host": host}), 403)
 
 
-@in_loop
 @pytest.mark.parametrize(
     "host",
     ["localhost", "localhost:8000", "LOCALHOST.", "127.0.0.1:8000", "[::1]:8000", "10.1.2.3", "onepass", "a.localhost"],
@@ -63,7 +58,6 @@ async def test_names_and_addresses_of_this_service(api, host):
     assert 200 == (await api.ask("GET", "/models", headers={"Host": host})).status_code
 
 
-@in_loop
 @pytest.mark.parametrize(
     "headers",
     [
@@ -83,7 +77,6 @@ async def test_own_pages_and_programs_are_let_in(api, headers):
     assert 200 == (await api.ask("POST", f"{path}/reset", headers=headers)).status_code
 
 
-@in_loop
 async def test_a_browser_names_the_media_type(api):
     """A body without one, or with a form's, is 415 from a browser; programs may leave it out."""
     path, own = await api.shared(), {"Origin": "http://onepass"}
@@ -94,7 +87,6 @@ async def test_a_browser_names_the_media_type(api):
     problem(await api.ask("POST", f"{path}/reset", content=b"{}", headers=form), 415)
 
 
-@in_loop
 async def test_keys_stand_for_themselves(start):
     """With keys no header of a browser matters: none of its own accord sends a key."""
     api = await start(api_keys="ad:adm1n:admin")
@@ -104,7 +96,6 @@ async def test_keys_stand_for_themselves(start):
     problem(await api.ask("DELETE", "/models/keyed", headers=headers), 401)
 
 
-@in_loop
 async def test_names_that_are_listed(start):
     """ONEPASS_ALLOWED_HOSTS: with any port or with one, and * for any name."""
     api = await start(allowed_hosts="ml.example, other.example:8443")
@@ -122,7 +113,6 @@ async def test_names_that_are_listed(start):
 # ------------------------------------------------------------------------------------------------ CORS
 
 
-@in_loop
 async def test_cors_is_off(api):
     """No answer lets pages of another origin read it."""
     asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
@@ -131,7 +121,6 @@ async def test_cors_is_off(api):
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-@in_loop
 async def test_origins_that_are_listed(start):
     """May do what anybody may, by the short way of rows as well; others see no difference."""
     api = await start(cors_origins="https://app.example, http://localhost:3000/")

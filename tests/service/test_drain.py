@@ -23,7 +23,6 @@ def test_without_a_drain_a_stop_is_one():
     assert (False, False) == (drain.begin(), drain.over)
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_service_that_leaves_is_not_ready_and_answers(start):
     """Balancers send nothing more; what they sent before they looked is learned."""
     api = await start()

@@ -15,7 +15,7 @@ from tests.service.api_fixtures import problem
 from tests.service.event_client import listening
 from tests.service.test_api_drift import raise_alarms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+pytestmark = pytest.mark.usefixtures("alarming")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -10,8 +10,6 @@ from service.api.routes import ROUTES
 from tests.service.api_fixtures import features, problem
 from tests.service.local_server import LocalServer, running
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 GETS = sorted({route.path for route in ROUTES if route.method == "GET"})
 PAGES = ("/", "/docs", "/redoc", "/openapi.json", "/guide", "/problems", "/llms.txt", "/ui/models/m")
 OWN = re.compile(r"[0-9a-f]{12}-[0-9a-f]{16}")

@@ -8,7 +8,6 @@ import pytest_asyncio
 from tests.service.api_fixtures import features
 from tests.service.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = {"features": features(0), "label": "UP"}
 
 

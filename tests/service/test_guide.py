@@ -16,7 +16,6 @@ from service.pages import documents
 from service.settings import Settings
 from tests.service import sessions
 
-in_loop = pytest.mark.asyncio(loop_scope="module")
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
 WITHOUT_CLASS = {"no-route": 404, "no-method": 405, "http": 400, "internal-error": 500}
 """Problems that are no errors of ours, and the status that their page shows."""
@@ -104,7 +103,6 @@ def test_pages_of_the_guide_are_built_alike():
         assert "`/problems/" in page.source.partition(PARTS[1])[2], slug
 
 
-@in_loop
 async def test_links_lead_somewhere(api):
     """From every page, to the heading that is named; also under a prefix that the server is told."""
     for prefix in ("", "/some/where"):
@@ -127,7 +125,6 @@ def addresses() -> list[str]:
     return [f"/guide/{slug}" for slug in documents.guide()] + [f"/problems/{slug}" for slug in PROBLEMS]
 
 
-@in_loop
 async def test_every_page_is_there_as_markdown(api):
     """Under its address with .md behind it, with links to others of these."""
     for path in addresses():
@@ -139,7 +136,6 @@ async def test_every_page_is_there_as_markdown(api):
         assert 200 == (await api.ask("HEAD", f"{path}.md")).status_code
 
 
-@in_loop
 async def test_llms_txt_has_the_form_of_llmstxt_org(api):
     """A title, a quoted summary, sections of links that work, with a note each."""
     text = (await api.ask("GET", "/llms.txt")).text
@@ -152,7 +148,6 @@ async def test_llms_txt_has_the_form_of_llmstxt_org(api):
         assert 200 == (await api.ask("GET", f"/{link}")).status_code
 
 
-@in_loop
 @pytest.mark.parametrize(
     "path", ["/guide/none", "/guide/first-model.html", "/problems/none", "/problems/..%2fguide.md"]
 )

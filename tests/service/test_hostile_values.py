@@ -10,8 +10,6 @@ from tests.service.api_fixtures import DFOP, JSON
 from tests.service.local_server import LocalServer, running
 from tests.service.route_table import API, filled
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 HOSTILE = {
     "not a number": "NaN",
     "infinity": "-Infinity",

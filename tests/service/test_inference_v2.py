@@ -9,8 +9,6 @@ import pytest
 
 from tests.service.api_fixtures import DFOP, RLS, features, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 MIXED = {
     "algorithm": "dfop",
     "task": "classification",

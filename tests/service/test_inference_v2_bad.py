@@ -8,8 +8,6 @@ import pytest_asyncio
 
 from tests.service.api_fixtures import problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 FEATURES = {"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [0.5, 0.25]}
 RAW = np.array([0.5, 0.25]).tobytes()
 SIZE = {"binary_data_size": 16}

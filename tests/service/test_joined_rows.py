@@ -3,13 +3,11 @@
 import asyncio
 
 import numpy as np
-import pytest
 
 from core.entry import Rows
 from service.errors import IdsFull, RequestConflict
 from service.store.log import codec
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 LINE = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}
 
 

@@ -19,8 +19,6 @@ from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import EventClient
 from tests.service.waiting import until
 
-in_loop = pytest.mark.asyncio(loop_scope="module")
-
 
 def hashed(secret):
     return f"sha256${sha256(secret.encode()).hexdigest()}"
@@ -110,7 +108,6 @@ def lets_in(keys, secret):
     return True
 
 
-@in_loop
 async def test_a_file_is_read_again(tmp_path, caplog):
     """New keys hold and old ones go; a file that is gone, broken or empty changes nothing, and is said once."""
     caplog.set_level(logging.INFO)
@@ -142,7 +139,6 @@ async def test_a_file_is_read_again(tmp_path, caplog):
         task.cancel()
 
 
-@in_loop
 async def test_a_service_takes_new_keys_without_a_restart(tmp_path, store_url):
     """From the file that ONEPASS_API_KEYS_FILE names."""
     path = tmp_path / "keys"
@@ -201,7 +197,6 @@ def test_a_key_that_cannot_be_is_not_made(odd, capsys):
 # ------------------------------------------------------------------------------------------------ audit, streams
 
 
-@in_loop
 async def test_what_needs_admin_is_in_the_audit_log(start, caplog):
     """Who, what, which model, and how it ended, refusals included; reading and learning are not there."""
     api = await start(api_keys="boss:s3:admin,ro:s1:read")
@@ -218,7 +213,6 @@ async def test_what_needs_admin_is_in_the_audit_log(start, caplog):
     assert {"/models/{name}"} == {record.route for record in said}
 
 
-@in_loop
 async def test_one_key_takes_half_of_the_streams(monkeypatch):
     """The attack: one key opens streams until nobody else can; now the rest is left to others, and comes back."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 10)
@@ -250,7 +244,6 @@ async def test_one_key_takes_half_of_the_streams(monkeypatch):
         OWNER.set(None)
 
 
-@in_loop
 async def test_one_key_leaves_streams_to_others(start, monkeypatch):
     """They are 503 to it, while others still open theirs."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 4)
@@ -265,7 +258,6 @@ async def test_one_key_leaves_streams_to_others(start, monkeypatch):
     assert 200 == (await api.ask("HEAD", "/drift/stream", headers={"X-API-Key": "s2"})).status_code
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("mode", "warned"), [(0o644, 1), (0o604, 1), (0o640, 0), (0o600, 0)])
 async def test_a_file_of_keys_that_others_may_read_is_warned_of(tmp_path, caplog, mode, warned):
     """Once for each content, without a word of it."""
@@ -289,7 +281,6 @@ ALLOWED = f"{OPEN},one:s3cret-one:read:seen-*:2100-01-01"
 CHANGED = {"is removed": OPEN, "is of other models": f"{OPEN},one:s3cret-one:read:hidden", "has expired": ALLOWED}
 
 
-@in_loop
 @pytest.mark.parametrize("change", CHANGED)
 async def test_a_stream_ends_when_its_key(start, monkeypatch, change):
     """Of all models and of one; those of another key go on."""

@@ -25,7 +25,6 @@ KEYS = ",".join(
 )
 GUARDED = [route for route in ROUTES if route.scope != "public"]
 ROW = {"features": {"a": 1, "b": 2}}
-in_loop = pytest.mark.asyncio(loop_scope="module")
 
 
 def as_(name):
@@ -55,7 +54,6 @@ STRANGERS = [
 """Headers without a key."""
 
 
-@in_loop
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
 async def test_nobody_without_a_key_gets_in(locked, route):
     """Every route but the public ones: 401, whatever else is wrong with the request, and nothing is echoed."""
@@ -65,7 +63,6 @@ async def test_nobody_without_a_key_gets_in(locked, route):
         assert "Bearer" == answer.headers["www-authenticate"]
 
 
-@in_loop
 async def test_a_key_can_be_asked_what_it_allows(locked):
     """Its name, its highest scope, and the models it may touch."""
     own = ("tenant", "admin", ["t-*", "shared"])
@@ -74,7 +71,6 @@ async def test_a_key_can_be_asked_what_it_allows(locked):
         assert expected == (await locked.ask("GET", "/key", **as_(who))).json()
 
 
-@in_loop
 async def test_a_key_is_sent_in_either_header(locked):
     """As a bearer token, in any case of the word, or as X-API-Key."""
     for headers in (
@@ -85,7 +81,6 @@ async def test_a_key_is_sent_in_either_header(locked):
         assert 200 == (await locked.ask("GET", "/models/common", headers=headers)).status_code
 
 
-@in_loop
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
 async def test_a_key_is_looked_at_first(locked, route):
     """Below the scope of a route, and of models beyond its patterns, 403 whatever the name and the body are."""
@@ -98,7 +93,6 @@ async def test_a_key_is_looked_at_first(locked, route):
             problem(await locked.ask(route.method, path, content=b"no json", **as_(who)), 403)
 
 
-@in_loop
 async def test_too_many_requests_are_429(start):
     """Over the rate a key has to wait, and is told how long; each request counts once, and keys count apart."""
     slow = await start(api_keys=KEYS, rate_per_s=0.001)
@@ -111,7 +105,6 @@ async def test_too_many_requests_are_429(start):
     assert 200 == (await slow.ask("GET", "/healthz", **as_("reader"))).status_code
 
 
-@in_loop
 async def test_secrets_are_never_said(locked, caplog):
     """Not in answers, not in metrics, not in what is logged."""
     caplog.set_level(logging.DEBUG)
@@ -195,7 +188,6 @@ def test_the_rate_is_a_bucket_of_one_second():
         keys.check(headers, "read", None)
 
 
-@in_loop
 async def test_metrics_name_only_models_that_the_key_may_touch(locked):
     """Of the models that lag a key of some models only sees and counts its own, and another key sees all of them."""
     engine = locked.engine

@@ -3,13 +3,9 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
-
 from service.runtime.engine import LAG_S_MAX
 from service.store.keys import ModelKeys
 from tests.service.api_fixtures import DFOP, features, problem
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def _lagging(api, path, entries, seconds):

@@ -12,8 +12,6 @@ from service.api.schemas import LearntBatch, PredictedBatch
 from service.runtime import threads
 from tests.service.api_fixtures import DFOP, columnar
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ROWS = 5_000
 
 

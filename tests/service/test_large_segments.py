@@ -38,7 +38,6 @@ async def _entries(api: Api, path: str) -> tuple[RawEntry, ...]:
     return (await log.read_after(path.rpartition("/")[2], incarnation, 0, incarnation, 1 << 30, 100)).entries
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_an_entry_names_a_large_segment(small_pieces, api, start):
     """It is small itself; its size counts; whoever reads it learns the same rows, at once or after a restart."""
     path, reader = await api.new(RLS), await start()
@@ -55,7 +54,6 @@ async def test_an_entry_names_a_large_segment(small_pieces, api, start):
         assert await api.state(path) == await other.state(path)
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_large_batch_with_a_key_is_learned_once(small_pieces, api):
     """Its retry, whose pieces are written again, gets the same answer and adds nothing."""
     path, headers = await api.new(RLS), {"Idempotency-Key": "once"}
@@ -65,7 +63,6 @@ async def test_a_large_batch_with_a_key_is_learned_once(small_pieces, api):
     assert (1, ROWS) == (shown["version"], shown["rows"])
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_the_pieces_leave_with_the_entries_that_name_them(small_pieces, api):
     """When a snapshot trims the log, and when the model is deleted; what two entries name stays for the second."""
     path = await api.new(RLS)
@@ -88,7 +85,6 @@ async def test_the_pieces_leave_with_the_entries_that_name_them(small_pieces, ap
     assert [keys.deleted.encode()] == [key for key in left if b":chunks:" not in key]
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_model_stays_in_memory_while_a_large_segment_is_written(small_pieces, api, monkeypatch):
     """It would be appended through a replica that nobody reads any more."""
     path, engine = await api.new(RLS), api.engine

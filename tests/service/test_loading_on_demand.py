@@ -105,7 +105,6 @@ def test_an_algorithm_is_loaded_by_what_uses_it(algorithm: Algorithm, threads: l
     assert algorithm.loaded
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_kernels_of_a_first_model_are_loaded_in_a_thread(api, start, threads) -> None:
     """When it is created, read from the store, or imported: nobody else waits meanwhile. Once is enough."""
     path = await api.new(VIGO)
@@ -131,7 +130,6 @@ async def test_kernels_of_a_first_model_are_loaded_in_a_thread(api, start, threa
     assert find("vigo").loaded
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_conflict_with_a_model_of_another_algorithm_loads_that_in_a_thread(api, start, threads) -> None:
     """The stored configuration is read, too."""
     path = await api.new(VIGO)

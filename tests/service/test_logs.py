@@ -22,7 +22,6 @@ from service.server.drain import Drain
 from service.server.http_protocol import Gate
 from tests.service.api_fixtures import problem
 
-in_loop = pytest.mark.asyncio(loop_scope="module")
 logger = logging.getLogger("service.tests")
 ENDLESS = {"/drift/stream", "/models/{name}/stream", "/stream"}
 CANARIES = ("canary-feature", "canary-label", "canary-secret", "31337.25")
@@ -106,7 +105,6 @@ def test_an_exception_is_shown_without_its_text(said):
     assert line["exception"].endswith("KeyError")
 
 
-@in_loop
 async def test_lines_of_a_request(api, said, monkeypatch):
     """Whatever is logged while it is answered has its id, its model and its trace; the answer is logged as well."""
     path = await api.shared()
@@ -131,7 +129,6 @@ async def test_lines_of_a_request(api, said, monkeypatch):
     )
 
 
-@in_loop
 async def test_no_data_and_no_secret_is_logged(start, said, monkeypatch):
     """Every route at the level debug, with bodies that are right, wrong and broken, keys and headers: no canary."""
     api = await start(api_keys="boss:canary-secret:admin", webhook_secret="canary-secret")
@@ -205,7 +202,6 @@ def test_the_gate_warns_now_and_then(said):
     assert 1 == len(lines(said))
 
 
-@in_loop
 async def test_the_log_names_keys(start, said):
     """The one that asked, by its name; none for a stranger; a probe that fails is in the log."""
     api = await start(api_keys="boss:canary-secret:admin")
@@ -231,7 +227,6 @@ def test_a_stop_is_of_no_request(said):
     assert ("r-1", "m") == (own["request_id"], own["model"])
 
 
-@in_loop
 async def test_the_request_of_one_reader_is_not_that_of_the_next(api, monkeypatch):
     """A step of a model is logged with the request that began it; the step that follows is of others, and of none."""
     replica = await api.engine.models.get((await api.shared())[8:])

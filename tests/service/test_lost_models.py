@@ -11,8 +11,6 @@ from service.store.redis.connection import Connection
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 async def _ask(store_url, *commands):
     connection = Connection(store_url, 2.0)

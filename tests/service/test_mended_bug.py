@@ -12,8 +12,6 @@ from service.errors import ModelDown
 from service.runtime.replicas import batches
 from tests.service.api_fixtures import features, problem, running
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 DEADLY = 77.0
 DEADLY_ROW = {"features": {"a": DEADLY, "b": 1.0}, "label": "UP", "id": "deadly"}
 AFTER = {"features": features(9), "label": "DOWN", "id": "after"}

@@ -2,11 +2,7 @@
 
 import asyncio
 
-import pytest
-
 from service.runtime.replicas.model_cache import LOADS_MAX
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_a_model_is_loaded_once_for_requests_in_between(api, monkeypatch):

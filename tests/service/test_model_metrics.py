@@ -10,8 +10,6 @@ from service.monitor.model_metrics import HALF_LIFE_S, Activity
 from service.monitor.tag_metrics import TAGS_SHOWN
 from tests.service.api_fixtures import DFOP, RLS, features
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 def of_model(found, name):
     """The single numbers of one model."""

@@ -47,7 +47,6 @@ def test_every_alert_is_tested() -> None:
             assert {"summary", "description"} == {*rule["annotations"]}
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_every_metric_that_is_asked_for_exists(start) -> None:
     """No rule and no panel asks for a series that the service does not have."""
     api = await start()

@@ -15,7 +15,6 @@ from service.store.log import codec
 from service.store.states.pieces import PIECE_BYTES, digest
 from tests.service.api_fixtures import RLS, STATE, features, problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 WIDE = {**RLS, "features": [f"x{i}" for i in range(900)]}
 
 

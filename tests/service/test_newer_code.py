@@ -14,7 +14,6 @@ from tests.service.api_fixtures import features, problem
 from tests.service.store_fixtures import Model
 from tests.service.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROW = {"features": features(0), "label": "UP"}
 
 

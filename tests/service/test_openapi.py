@@ -11,8 +11,6 @@ from service.api.routes import ROUTES
 from tests.service.api_fixtures import DFOP
 from tests.service.openapi_document import operations, resolved, walk
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def document(api):

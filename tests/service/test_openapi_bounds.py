@@ -11,8 +11,6 @@ from tests.service.api_fixtures import DFOP, RLS
 from tests.service.openapi_document import operations, resolved
 from tests.service.route_table import API
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ANYTHING = [None, True, 0, 1.5, 2**64, "", "a" * 201, [], [1], {"a": 1}]
 """Values of every kind, tried for every field."""
 WRONG = [None, True, "", 2**64]

@@ -12,8 +12,6 @@ import pytest_asyncio
 from tests.service.api_fixtures import NPY, RLS, STATE, npy, problem
 from tests.service.openapi_document import operations, resolved
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 SWITCH = "POST /models/{name}/features/switch"
 
 

@@ -12,7 +12,7 @@ from tests.service.api_fixtures import DFOP
 from tests.service.test_api_drift import raise_alarms, told
 from tests.service.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+pytestmark = pytest.mark.usefixtures("alarming")
 ROWS = {"columns": ["a", "b"], "data": [[0.1, 0.2], [0.3, 0.1]], "labels": ["UP", "DOWN"]}
 
 

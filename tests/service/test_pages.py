@@ -13,8 +13,6 @@ import pytest
 from service.pages import assets
 from tests.service.api_fixtures import problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 PAGES = ["/", "/ui/models/demo"]
 FOLDER = Path(assets.__file__).resolve().parent
 VENDORED = FOLDER / "assets/vendor"

@@ -16,7 +16,6 @@ from tests.service.api_fixtures import DFOP, features
 from tests.service.event_client import EventClient
 from tests.service.local_server import LocalServer, running
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 PREFIX = "/ml/onepass"
 
 

@@ -16,7 +16,7 @@ from tests.service.event_client import EventClient, listening
 from tests.service.route_table import API, PAGES, ROUTES_OF_ALL, ROUTES_OF_ONE, filled, routes_of
 from tests.service.test_api_drift import raise_alarms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming")]
+pytestmark = pytest.mark.usefixtures("alarming")
 
 KEYS = ",".join(f"{who}:s3cret-{who}:{who}" for who in SCOPES) + ",own:s3cret-own:admin:a-*"
 OF_OTHERS = re.compile(r"\bb-(?:one|two|none)")

@@ -12,10 +12,7 @@ from tests.service.local_server import LocalServer, running
 from tests.service.switches import switch
 from tests.service.test_http_protocol import read_answer, status
 
-in_the_loop_of_the_service = pytest.mark.asyncio(loop_scope="module")
 
-
-@in_the_loop_of_the_service
 async def test_a_request_is_answered_alike_whoever_routes_it(start):
     """By the app or by FastAPI: the same statuses for every key and query, with each header once."""
     api = await start(api_keys="ro:secret-ro:read,ad:secret-ad:admin")
@@ -55,7 +52,6 @@ def _request(target, *headers):
 
 
 @pytest.mark.parametrize("target", ["%b/pre%%64ict", "http://elsewhere%b/predict", "%b/predict?min_version=0"])
-@in_the_loop_of_the_service
 async def test_odd_targets_are_read_as_http_has_it(api, target):
     """Escaped, absolute or with a query: the path is what counts."""
     path = (await api.learnt()).encode()
@@ -65,7 +61,6 @@ async def test_odd_targets_are_read_as_http_has_it(api, target):
         assert 200 == status((await read_answer(reader))[0])
 
 
-@in_the_loop_of_the_service
 async def test_a_body_may_come_later(api):
     """In parts, or once the client was asked for it."""
     path = (await api.learnt()).encode() + b"/predict"
@@ -81,7 +76,6 @@ async def test_a_body_may_come_later(api):
         assert 200 == status((await read_answer(reader))[0])
 
 
-@in_the_loop_of_the_service
 async def test_a_client_that_has_left_is_not_answered(api):
     """Its request was taken; the answer has nowhere to go, and nothing else suffers."""
     path = (await api.learnt()).encode() + b"/predict"
@@ -96,7 +90,6 @@ async def test_a_client_that_has_left_is_not_answered(api):
         assert 200 == status((await read_answer(reader))[0])
 
 
-@in_the_loop_of_the_service
 async def test_what_is_prepared_for_plain_rows_ends_with_the_features(api):
     """At each step of a change the quick way answers as the other does, which reads the same body by its charset."""
     path = await api.learnt()

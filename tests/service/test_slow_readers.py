@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import socket
 
-import pytest
-
 from service.server import progress
 from tests.service.api_fixtures import RLS
 from tests.service.local_server import LocalServer, running
@@ -88,7 +86,6 @@ def _noting(call, noted):
     return looking
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
     """Clients that ask for states and read none of them fill the budget of states, and not for ever."""
     monkeypatch.setattr(progress, "STALL_S", 0.5)
@@ -107,7 +104,6 @@ async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
         assert 200 == (await api.ask("GET", path)).status_code
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_half_closed_stream_gives_its_place_back(start, monkeypatch):
     """A client that says it will send no more has left: streams of events are not kept for it."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)

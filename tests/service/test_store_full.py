@@ -34,7 +34,6 @@ async def without_memory(url: str) -> AsyncIterator[None]:
         await connection.close()
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_full_store_refuses_writes_and_nothing_else(start, store_url):
     """Feedback is told what is full and what to do, each time; predictions, reads and loads go on; nothing is lost."""
     api, reader = await start(), await start()

@@ -12,8 +12,6 @@ from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem, r
 from tests.service.test_mended_bug import DEADLY_ROW, break_core
 from tests.service.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 WAIT_S = 30.0
 """Bound of a wait that a failure would leave without an end."""
 

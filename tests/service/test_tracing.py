@@ -15,7 +15,6 @@ from service.api import tracing
 from service.errors import StoreDown
 from tests.service.api_fixtures import columnar
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 

@@ -10,7 +10,6 @@ from service.store.drift import drift
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import listening
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 WATCH = {"unlabelled": True, "class_mean": {"batch_size": 20}, "error_rate": None}
 
 

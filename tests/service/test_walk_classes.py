@@ -1,9 +1,6 @@
 """The walk of a new user with ten classes: what the metrics say of each, and of those that are mixed up."""
 
 import numpy as np
-import pytest
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROWS, CLASSES, SIZE = 3000, 10, 250
 MIXED = ("c3", "c7")

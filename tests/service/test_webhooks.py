@@ -19,7 +19,7 @@ from tests.service.receiver import Receiver
 from tests.service.test_api_drift import raise_alarms
 from tests.service.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("alarming", "hasty")]
+pytestmark = pytest.mark.usefixtures("alarming", "hasty")
 SECRET = "s3cret-signing"
 
 
