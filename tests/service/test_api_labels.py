@@ -1,10 +1,12 @@
-"""Labels are values: 0, false and "" are ordinary ones, 1.0 is 1, and false is not 0."""
+"""Labels are values: 0, false and "" are ordinary ones, 1.0 is 1, and false is not 0; and the classes that rows add."""
 
 import itertools
 
 import pytest
 
-from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy, problem
+from core.entry import Outcome
+from service.store.log import codec
+from tests.service.api_fixtures import CSV, DFOP, NPY, RLS, columnar, features, npy, problem
 
 ROW = {"features": {"a": 0.25, "b": -0.5}}
 ODD = [0, False, ""]
@@ -183,3 +185,128 @@ async def test_npy_labels_that_are_none_are_named(api, label):
     answer = await api.ask("POST", f"{path}/feedback/batch", content=npy([[1, 2, 0], [1, 2, label]]), headers=NPY)
     problem(answer, 422, "labels[1]")
     assert before == await api.standing(path)
+
+
+OPEN = {"algorithm": "dfop", "task": "classification"}
+VALUES = {"a": 0.25, "b": -0.5}
+
+
+async def told(api, path, label, **more):
+    """The new labels that the answer to one row names; None where it has no such field."""
+    answer = await api.post(f"{path}/feedback", {"features": VALUES, "label": label, **more})
+    return answer.get("new_labels")
+
+
+async def test_a_row_names_the_class_that_it_adds(api):
+    """The first row of each class, whatever its type, and again where it is retried; declared ones are no news."""
+    path, declared = await api.new(OPEN), await api.new(DFOP)
+    assert [["UP"], None, ["DWON"], None] == [await told(api, path, label) for label in ("UP", "UP", "DWON", "DWON")]
+    assert [[3], None] == [await told(api, path, label) for label in (3, 3)]
+    assert [["new"], ["new"], None] == [await told(api, path, "new", id=name) for name in ("x", "x", "y")]
+    assert [None, None] == [await told(api, declared, label) for label in ("UP", "DOWN")]
+
+
+async def test_labels_that_answers_could_not_tell_apart(api):
+    """The refusal says which label it looks like, and of which type that is."""
+    path = await api.new(OPEN)
+    await told(api, path, True)
+    answer = await api.ask("POST", f"{path}/feedback", json={"features": VALUES, "label": "true"})
+    said = problem(answer, 422, "label")["errors"][0]
+    assert "looks in answers like the boolean true, another label of the model" in said["problem"]
+    assert [True] == said["allowed"]
+
+
+async def test_a_batch_names_them_in_order(api):
+    """Also where some of its rows were learned before, and where all were."""
+    path = await api.new(OPEN)
+    rows = {"columns": ["a", "b"], "data": [[1, 2]] * 4, "labels": ["x", "y", "x", "z"], "ids": ["1", "2", "3", "4"]}
+    first = {name: rows[name][1:3] if name != "columns" else rows[name] for name in rows}
+    assert ["y", "x"] == (await api.post(f"{path}/feedback/batch", first))["new_labels"]
+    for _ in range(2):
+        assert ["y", "x", "z"] == (await api.post(f"{path}/feedback/batch", rows))["new_labels"]
+    later = {**rows, "ids": ["5", "6", "7", "8"]}
+    assert "new_labels" not in await api.post(f"{path}/feedback/batch", later)
+
+
+async def test_with_challengers_and_tracked_rows(api):
+    """They change nothing of it."""
+    path = await api.new(OPEN)
+    assert ["UP"] == await told(api, path, "UP")
+    assert 201 == (await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "rls"})).status_code
+    assert ["DOWN"] == await told(api, path, "DOWN")
+    tracked = (await api.post(f"{path}/predict", {"features": VALUES, "track": True}))["prediction_id"]
+    answer = await api.post(f"{path}/feedback", {"prediction_id": tracked, "label": "LEFT"})
+    assert ["LEFT"] == answer["new_labels"]
+
+
+async def test_answers_of_before_are_read():
+    """A stored answer that lacks the last field has its default."""
+    whole = codec.msgspec.msgpack.decode(codec.encode_answer(Outcome(4, ["UP"], [0.0], version=3)))
+    older = codec.decode_answer(codec.msgspec.msgpack.encode([whole[0], whole[1][:-1]]))
+    assert (3, b"") == (older.version, older.feature_state)
+
+
+NAMES = [f"x{at}" for at in range(60)]
+VIGO = {"algorithm": "vigo", "task": "classification", "features": NAMES}
+"""A matrix per class."""
+MANY = 40
+
+
+def row(label, at=0):
+    """A row of so many columns."""
+    return {"features": {name: features(at + column)["a"] for column, name in enumerate(NAMES)}, "label": label}
+
+
+def batch(labels):
+    """A table of rows with these labels."""
+    rows = [[*row(None, at)["features"].values()] for at in range(len(labels))]
+    return {"columns": NAMES, "data": rows, "labels": labels}
+
+
+async def most_declared(small):
+    """How many classes may be declared at most."""
+    for classes in range(2, MANY):
+        answer = await small.ask("PUT", f"/models/of-{classes}", json={**VIGO, "labels": [*range(classes)]})
+        if answer.status_code != 201:
+            problem(answer, 422, "features")
+            return classes - 1
+    return MANY
+
+
+async def test_the_class_that_would_pass_the_limit_is_refused(start):
+    """As many classes are learned one by one as may be declared; then new ones are refused, and known ones learned."""
+    small = await start(model_limit_mb=1)
+    path, most = await small.new(VIGO), await most_declared(small)
+    assert 5 < most < 20
+    for label in range(most):
+        await small.post(f"{path}/feedback", row(label, label))
+    found = await small.refuses(f"{path}/feedback", 422, "label", json=row(most))
+    assert "<= 1 MiB of state" == found["errors"][0]["allowed"]
+    await small.refuses(f"{path}/feedback/batch", 422, "labels[2]", json=batch([0, 1, most, most + 1, 0]))
+    assert 2 == len((await small.post(f"{path}/feedback/batch", batch([0, most - 1])))["predictions"])
+    assert most + 3 == (await small.post(f"{path}/feedback", row(most - 1)))["rows"]
+    assert [*range(most)] == (await small.get(path))["info"]["labels"]
+    told = await small.post(f"{path}/predict", {"features": row(0)["features"], "track": True})
+    label = {"prediction_id": told["prediction_id"], "label": most}
+    await small.refuses(f"{path}/feedback", 422, "label", json=label)
+    await small.post(f"{path}/feedback", {**label, "label": 0})
+
+
+async def test_the_classes_of_a_first_batch_are_counted(start):
+    """The columns it proposes and the classes it brings are reckoned together."""
+    small = await start(model_limit_mb=1)
+    path = await small.new(VIGO, features=None)
+    await small.refuses(f"{path}/feedback/batch", 422, "labels[0]", json=batch([*range(MANY)]))
+    assert 2 == (await small.post(f"{path}/feedback/batch", batch([0, 1])))["rows"]
+
+
+async def test_known_labels_are_not_reckoned_again(start, monkeypatch):
+    """Only a new class costs the question whether it fits."""
+    small = await start(model_limit_mb=1)
+    path, models, asked = await small.new(VIGO), small.engine.models, []
+    monkeypatch.setattr(models, "admit", lambda demand: asked.append((demand.field, demand.what)))
+    for label in (0, 0, 1, 0, 1):
+        await small.post(f"{path}/feedback", row(label))
+    await small.post(f"{path}/feedback/batch", batch([0, 1, 2, 3, 1]))
+    assert ["label", "label", "labels[2]"] == [field for field, _ in asked]
+    assert ["with 1", "with 2", "with 4"] == [what.split("; ")[1][:6] for _, what in asked]

@@ -1,6 +1,8 @@
-"""The memory limit of a container, and what of it models get."""
+"""The memory limit of a container, what of it models get, and what is counted of each."""
 
+import gc
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from service import memory_limit
 from service.client import app, serving
 from service.memory_limit import TooSmall, budget_mb
+from tests.service.api_fixtures import DFOP, columnar
 
 MB = 2**20
 
@@ -95,3 +98,32 @@ def test_a_start_keeps_to_the_limit(
     capsys.readouterr()
     assert 2 == app.main(["serve", "--memory-budget-mb", "1024"])
     assert "exceeds what the memory limit" in capsys.readouterr().err
+
+
+MODELS = 40
+MODEL = {**DFOP, "algorithm": "rls"}
+
+
+async def _learned(api):
+    path = await api.new(MODEL)
+    await api.post(f"{path}/feedback/batch", {**columnar(50), "labels": ["UP", "DOWN"] * 25})
+
+
+async def test_a_model_counts_what_it_takes(start):
+    """Arrays, and the objects around them: no less than three quarters of what is allocated, nor a quarter more."""
+    api = await start()
+    ledger = api.engine.models.ledger
+    for _ in range(3):  # what the first ones bring once
+        await _learned(api)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, counted = tracemalloc.get_traced_memory()[0], ledger.used
+        for _ in range(MODELS):
+            await _learned(api)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    ratio = (ledger.used - counted) / taken
+    assert 0.75 < ratio < 1.25, f"counted {(ledger.used - counted) / MODELS:.0f} bytes of {taken / MODELS:.0f}"

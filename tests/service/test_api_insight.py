@@ -1,0 +1,140 @@
+"""What a model knows: its posterior, effects over a sample of the rows, and the experts of ``auto``."""
+
+import numpy as np
+import pytest
+
+from service.api.models import posterior
+from tests.service.api_fixtures import RLS, columnar, features, problem
+
+SPARSE = {"algorithm": "sparse_dfop", "task": "regression", "params": {"compressed_dim": 8}}
+
+
+async def test_least_squares(api):
+    """Weights and covariance are those of the rows; the deviations of weights follow from them."""
+    path = await api.learnt(RLS, rows=9)
+    found, weights = await api.get(f"{path}/posterior"), await api.get(f"{path}/weights")
+    assert {"names", "weights", "covariance", "noise_variance", "norm", "version", "incarnation"} == set(found)
+    assert ["a", "b", "bias"] == found["names"]
+    assert [*weights["weights"]["value"].values(), weights["bias"]["value"]] == found["weights"]["value"]
+    std = np.sqrt(found["noise_variance"] * np.diag(found["covariance"]))
+    assert [*weights["std"]["value"].values()] == pytest.approx(std[:2].tolist())
+    few = await api.get(f"{path}/posterior?features=b&diagonal=true")
+    assert [["b", "bias"], np.diag(found["covariance"])[1:].tolist()] == [few["names"], few["covariance"]]
+    assert ["b"] == [*(await api.get(f"{path}/weights?names=b"))["std"]["value"]]
+
+
+async def test_columns_of_a_feature(api):
+    """A categorical feature has several columns; std is missing where the learner knows none."""
+    features = ["a", {"name": "day", "categories": ["mon", "tue"]}]
+    path = await api.new({"algorithm": "odm", "task": "classification", "features": features, "labels": ["UP", "DOWN"]})
+    await api.post(f"{path}/feedback", {"features": {"a": 1.0, "day": "mon"}, "label": "UP"})
+    (candidate,) = (await api.get(f"{path}/posterior?features=day"))["candidates"]
+    assert ["day=mon", "day=tue"] == [*candidate["weights"]["UP"]]
+    assert "std" not in await api.get(f"{path}/weights")
+
+
+async def test_compressed_columns(api):
+    """Rows of any names have no features to choose."""
+    path = await api.new(SPARSE)
+    await api.post(f"{path}/feedback", {"features": {"cheap": 1, "pills": 2}, "label": 1.0})
+    found = await api.get(f"{path}/posterior")
+    assert [True, 9] == [found["compressed"], len(found["names"])]
+    problem(await api.ask("GET", f"{path}/posterior?features=cheap"), 422)
+
+
+async def test_what_cannot_be_shown(api, monkeypatch):
+    """Unknown features, models without features, and more numbers than an answer may have."""
+    path = await api.learnt(RLS, rows=3)
+    refused = problem(await api.ask("GET", f"{path}/posterior?features=a,nobody"), 422)
+    assert ["features[1]"] == [one["field"] for one in refused["errors"]]
+    refused = problem(await api.ask("GET", f"{path}/posterior?diagonal=perhaps"), 422, "diagonal")
+    assert "must be true or false" in refused["detail"]
+    problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/posterior"), 409)
+    monkeypatch.setattr(posterior, "NUMBERS_MAX", 8)
+    large = problem(await api.ask("GET", f"{path}/posterior"), 413)
+    assert ["features", "diagonal"] == [one["field"] for one in large["errors"]]
+    assert 200 == (await api.ask("GET", f"{path}/posterior?diagonal=true")).status_code
+
+
+@pytest.mark.parametrize("algorithm", ["dfop", "vigo", "ga2m", "auto", "fesl_c", "dynamic_odm"])
+async def test_every_family(api, algorithm):
+    """Is shown as JSON, under the names of the contract."""
+    path = await api.learnt({"algorithm": algorithm, "task": "classification", "labels": ["UP", "DOWN"]}, rows=6)
+    await api.post(f"{path}/evaluate", {**columnar(3), "labels": ["UP"] * 3})
+    keys = {"dfop": "rates", "vigo": "classes", "ga2m": "curves", "dynamic_odm": "candidates"}
+    assert keys.get(algorithm, "experts") in await api.get(f"{path}/posterior")
+
+
+async def test_what_matters_comes_first(api):
+    """Largest first; at most 256 rows, whatever was learned; the same answer from another replica's state."""
+    path = await api.new(RLS, features=["noise", "load"])
+    data = [[at * 7 % 5, at % 11] for at in range(400)]
+    await api.post(
+        f"{path}/feedback/batch", {"columns": ["noise", "load"], "data": data, "labels": [3 * b for _, b in data]}
+    )
+    found = await api.get(f"{path}/effects")
+    assert ["load", "noise"] == [one["name"] for one in found["features"]]
+    large, small = [one["mean_abs"] for one in found["features"]]
+    assert 0 <= 50 * small < 5 < large
+    assert (256, 1) == (found["rows"], found["version"])
+    assert "curves" not in found
+
+
+async def test_curves_of_an_additive_model(api):
+    """Those of its posterior."""
+    path = await api.new({"algorithm": "ga2m", "task": "classification", "features": ["x"], "labels": ["lo", "hi"]})
+    data = [[at % 10] for at in range(100)]
+    labels = ["hi" if x > 4 else "lo" for (x,) in data]
+    await api.post(f"{path}/feedback/batch", {"columns": ["x"], "data": data, "labels": labels})
+    found, posterior = await api.get(f"{path}/effects"), await api.get(f"{path}/posterior")
+    assert posterior["curves"] == found["curves"]
+
+
+async def test_before_rows_and_features(api):
+    """Declared features have no effect yet; without a declaration there are none to show."""
+    path = await api.new(RLS, features=["a"])
+    found = await api.get(f"{path}/effects")
+    assert ([{"name": "a", "mean_abs": 0.0}], 0) == (found["features"], found["rows"])
+    problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/effects"), 409)
+
+
+async def test_effects_are_bounded_by_what_states_may_hold(api, monkeypatch):
+    """They are computed on a copy of the model: while others hold many states, one that needs it is answered 503."""
+    path = await api.learnt()
+    tag = (await api.ask("GET", f"{path}/effects")).headers["etag"]
+    budget = api.engine.state_budget
+    monkeypatch.setattr(budget, "used", budget.most)
+    problem(await api.ask("GET", f"{path}/effects"), 503)
+    assert 304 == (await api.ask("GET", f"{path}/effects", headers={"If-None-Match": tag})).status_code
+    problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/effects"), 409)
+    monkeypatch.setattr(budget, "used", 0)
+    await api.get(f"{path}/effects")
+    assert 0 == budget.used
+
+
+ROWS = 24
+
+
+@pytest.mark.parametrize(
+    ("task", "labels", "measure", "said"),
+    [
+        ("classification", [("UP", "DOWN")[row % 3 == 0] for row in range(ROWS)], "accuracy", "probabilities"),
+        ("regression", [float(row) for row in range(ROWS)], "mse", "prediction"),
+    ],
+)
+async def test_a_task_alone_makes_a_model_that_tells_of_its_experts(api, task, labels, measure, said):
+    """Weights that add up to 1, how well each does, who rests; an explanation says what each says of a row."""
+    path = await api.new({"task": task})
+    config = (await api.get(path))["config"]
+    assert ("auto", {"size": "medium"}) == (config["algorithm"], config["params"])
+    await api.post(f"{path}/feedback/batch", {**columnar(ROWS), "labels": labels})
+    experts = (await api.get(path))["info"]["experts"]
+    assert {frozenset(("expert", "weight", measure, "resting"))} == {frozenset(one) for one in experts}
+    assert 1.0 == pytest.approx(sum(one["weight"] for one in experts))
+    assert {False} == {one["resting"] for one in experts}
+    told = (await api.post(f"{path}/predict", {"features": features(0), "explain": True}))["explanation"]
+    names = [one["expert"] for one in experts]
+    assert [one["expert"] for one in told["experts"]] == names[: len(told["experts"])]
+    assert {frozenset(("expert", "weight", said))} == {frozenset(one) for one in told["experts"]}
+    said = {frozenset(one.get("probabilities", ())) for one in told["experts"]}
+    assert said == {frozenset({"DOWN", "UP"} if task == "classification" else ())}
