@@ -2,8 +2,6 @@
 
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -14,6 +12,7 @@ from service import app as service_app
 from service.api import tracing
 from service.errors import StoreDown
 from tests.service.api_fixtures import columnar
+from tests.service.client.fixtures import answering
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -81,27 +80,15 @@ async def test_refusals_and_probes(start, exporter, monkeypatch):
 async def test_spans_are_sent_to_a_collector(start, monkeypatch):
     """By OTLP over HTTP to the endpoint that the variables name, with the service's name and their headers."""
     got = []
-
-    class Collector(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
-            got.append((self.path, self.headers["x-key"], ExportTraceServiceRequest.FromString(body)))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *args):
-            """Nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Collector) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv(COLLECTOR, f"http://127.0.0.1:{server.server_port}")
+    with answering(lambda _: (200, b""), got) as url:
+        monkeypatch.setenv(COLLECTOR, url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k")
         api = await start()
         await api.ask("GET", "/version")
         api.app._telemetry["tracer_provider"].force_flush()
-        server.shutdown()
-    [(path, key, sent)] = got
-    assert ("/v1/traces", "k") == (path, key)
+    [(path, headers, body)] = got
+    assert ("/v1/traces", "k") == (path, headers["x-key"])
+    sent = ExportTraceServiceRequest.FromString(body)
     [resource] = sent.resource_spans
     told = {one.key: one.value.string_value for one in resource.resource.attributes}
     assert "onepass" == told["service.name"]

@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from email.message import Message
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,10 @@ import pytest
 from service.client import app, private
 
 Shell = Callable[..., tuple[int, str, str]]
-Answer = Callable[[str], tuple[int, bytes]]
+Answer = Callable[[str], tuple[int, bytes] | None]
+"""The status and body for a path; a body of ``breaks off`` loses its last byte, None closes the connection."""
+Posted = tuple[str, Message, bytes]
+"""Path, headers and body of a request."""
 
 
 @pytest.fixture(scope="session")
@@ -81,17 +85,25 @@ def stream(path: Path, rows: int = 230, regression: bool = False) -> Path:
 
 
 @contextmanager
-def answering(answer: Answer) -> Iterator[str]:
-    """A server that is no Onepass: each path has its status and body; ``breaks off`` lacks its last byte."""
+def answering(answer: Answer, posted: list[Posted] | None = None) -> Iterator[str]:
+    """A server that is not Onepass; ``posted``: receives every POST before it is answered."""
 
     class Answers(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            if posted is not None:
+                posted.append((self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.do_GET()
+
         def do_GET(self) -> None:
-            status, body = answer(self.path.partition("?")[0])
+            found = answer(self.path.partition("?")[0])
+            self.close_connection = True
+            if found is None:
+                return
+            status, body = found
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body[:-1] if body == b"breaks off" else body)
-            self.close_connection = True
 
         def log_message(self, *_: object) -> None:
             pass
