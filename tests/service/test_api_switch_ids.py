@@ -1,7 +1,6 @@
 """What crosses a change of features: retries, tracked predictions, keys, other replicas, rows that are under way."""
 
 import asyncio
-import itertools
 
 import pytest
 
@@ -149,83 +148,6 @@ async def test_retries_of_feedback_that_cross_a_switch(api):
         assert [answer["predictions"] for answer in first[1:]] == [answer["predictions"] for answer in again[1:]]
         problem(await api.ask("POST", f"{path}/feedback", json={**single, "label": 0}), 409)
     assert 8 == (await api.get(path))["rows"]
-
-
-async def test_tracked_predictions_across_switches(api):
-    """Scored by what was told, and learned in their own space, until a second switch is complete: then scored only."""
-    path = await steady(api)
-
-    async def track(names):
-        return await api.post(f"{path}/predict", {"features": row(3, names), "track": True})
-
-    async def settle(told):
-        found = await api.post(f"{path}/feedback", {"prediction_id": told["prediction_id"], "label": label(3)})
-        assert told["prediction"] == found["prediction"]
-        assert float(told["prediction"] != label(3)) == found["loss"]
-        return found["learned"]
-
-    old = [await track(OLD) for _ in range(4)]
-    await switch(api, path)
-    during = [await track(UNION) for _ in range(3)]
-    assert await settle(old.pop())
-    await feed(api, path, range(8), UNION)
-    await switch(api, path, "complete")
-    assert await settle(old.pop())
-    assert await settle(during.pop())
-    new = [await track(NEW) for _ in range(2)]
-    await switch(api, path, {"action": "begin", "features": ["d", "e"]})
-    assert await settle(old.pop())
-    assert await settle(new.pop())
-    await switch(api, path, "complete")
-    assert await settle(new.pop())
-    assert not await settle(old.pop())
-    assert [False, False] == [await settle(told) for told in during]
-    rows = (await api.get(path))["rows"]
-    assert rows == (await api.get(f"{path}/metrics"))["rows"]
-
-
-async def test_rows_under_way_while_a_change_begins_and_completes(api):
-    """Nothing that was acknowledged is lost, and every refusal is one that the client can act on."""
-    path = await api.new()
-    sent, over = [], asyncio.Event()
-
-    async def client(number):
-        for at in itertools.takewhile(lambda at: at < 10 or not over.is_set(), itertools.count()):
-            names = UNION
-            answer = await api.ask("POST", f"{path}/feedback", json=labelled(at + number, names, id=f"{number}-{at}"))
-            for _ in range(20):
-                if answer.status_code == 200:
-                    break
-                assert answer.status_code == 422, answer.text
-                current, following = await known()
-                names = list(dict.fromkeys([*current, *(following or [])]))
-                body = labelled(at + number, names, id=f"{number}-{at}")
-                answer = await api.ask("POST", f"{path}/feedback", json=body)
-            sent.append(answer.json())
-            assert sent[-1]["learned"]
-
-    async def known():
-        found = await api.get(f"{path}/features")
-        return found["current"], found["next"]
-
-    async def changes():
-        for action in (
-            BEGIN,
-            "complete",
-            {"action": "begin", "features": OLD},
-            "abort",
-            BEGIN | {"features": OLD},
-            "complete",
-        ):
-            target = len(sent) + 20
-            while len(sent) < target:
-                await asyncio.sleep(0.001)
-            await switch(api, path, action)
-        over.set()
-
-    await asyncio.gather(changes(), *(client(number) for number in range(6)))
-    assert len(sent) == (await api.get(path))["rows"]
-    assert ("ensemble", OLD, None) == await spaces(api, path)
 
 
 async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(start, api):

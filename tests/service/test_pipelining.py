@@ -2,23 +2,18 @@
 
 import asyncio
 import itertools
-import json
-import socket
 from collections import deque
 
-import psutil
 import pytest
 from starlette.responses import StreamingResponse
 
 from service.server.http_protocol import WAITING_MAX
-from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
-from tests.service.test_http_protocol import GET, echo, read_answer, status
+from tests.service.test_http_protocol import GET, echo, read_answer
 from tests.service.waiting import until
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-MODEL = {"task": "regression", "algorithm": "rls", "features": ["a"]}
 
 
 class Server(LocalServer):
@@ -128,43 +123,3 @@ async def test_a_client_that_leaves_ends_what_is_in_work(server):
     await until(lambda: server.endless)
     writer.transport.abort()
     await until(lambda: not server.endless)
-
-
-def test_a_flood_does_not_grow_the_service(tmp_path):
-    """200 000 requests at once to the real command; then rows with ids by sixteen on one connection, all learned."""
-    with serving(tmp_path) as (child, url):
-        address = ("127.0.0.1", int(url.rpartition(":")[2]))
-        with socket.create_connection(address, 60) as client, client.makefile("rb") as answers:
-            client.sendall(HEALTH)
-            assert 200 == _answer(answers)[0]
-            before = psutil.Process(child.pid).memory_info().rss
-            with socket.create_connection(address, 60) as flooding:
-                try:
-                    flooding.sendall(HEALTH * 200_000)
-                    while flooding.recv(2**20):
-                        pass
-                except ConnectionError:  # it went on sending after the connection was closed
-                    pass
-            assert 30 * 2**20 > psutil.Process(child.pid).memory_info().rss - before
-            model = json.dumps(MODEL).encode()
-            client.sendall((POST % (b"/models/m", len(model), model)).replace(b"POST", b"PUT"))
-            assert 201 == _answer(answers)[0]
-            for turn in range(10):
-                rows = [
-                    json.dumps({"features": {"a": at / 16}, "label": at, "id": turn * 16 + at}).encode()
-                    for at in range(15)
-                ]
-                sent = [POST % (b"/models/m/feedback", len(row), row) for row in rows]
-                client.sendall(b"".join(sent[:8]) + HEALTH + b"".join(sent[8:]))
-                found = [_answer(answers) for _ in range(16)]
-                assert [200] * 16 == [each for each, _ in found]
-                assert found.pop(8)[1] == {"alive": True}
-                assert [turn * 15 + at + 1 for at in range(15)] == [answer["rows"] for _, answer in found]
-
-
-def _answer(answers) -> tuple[int, dict]:
-    """Status and JSON of the next answer."""
-    head = b"".join(iter(answers.readline, b"\r\n"))
-    assert b"connection: close" not in head.lower()
-    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-    return status(head), json.loads(answers.read(length))
