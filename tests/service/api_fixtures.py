@@ -24,9 +24,11 @@ from service.settings import Settings
 PROBLEM = "application/problem+json"
 DFOP = {"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "labels": ["UP", "DOWN"]}
 RLS = {"algorithm": "rls", "task": "regression", "features": ["a", "b"]}
+ROW = {"features": {"a": 0.25, "b": -0.5}}
 CSV = {"Content-Type": "text/csv"}
 NPY = {"Content-Type": "application/x-npy"}
 JSON = {"Content-Type": "application/json"}
+NDJSON = {"Content-Type": "application/x-ndjson"}
 STATE = {"Content-Type": "application/octet-stream"}
 
 _numbers = itertools.count(1)

@@ -3,6 +3,7 @@
 from inspect import iscoroutinefunction
 
 import pytest
+import pytest_asyncio
 
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
@@ -24,6 +25,12 @@ __all__ = [
     "store_url",
     "url",
 ]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def document(api):
+    """What /openapi.json says."""
+    return await api.get("/openapi.json")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 
-from tests.service.api_fixtures import DFOP, JSON, STATE
+from tests.service.api_fixtures import DFOP, JSON, ROW, STATE
 
-ROW = {"features": {"a": 0.25, "b": -0.5}}
 TABLE = {"columns": ["a", "b"], "data": [[0.25, -0.5], [1, 2]]}
-NDJSON = {"Content-Type": "application/x-ndjson"}
 TENSOR = {"name": "features", "shape": [1, 2], "datatype": "FP64", "data": [0.25, -0.5]}
 
 

@@ -6,10 +6,9 @@ import pytest
 import pytest_asyncio
 
 from service.api.routes import ROUTES
-from tests.service.api_fixtures import DFOP, JSON, problem
+from tests.service.api_fixtures import DFOP, JSON, ROW, problem
 from tests.service.route_table import filled
 
-ROW = {"features": {"a": 0.25, "b": -0.5}}
 BODIES = {
     ("PUT", "/models/{name}"): DFOP,
     ("POST", "/models/{name}/predict"): ROW,

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from tests.service.api_fixtures import RLS, body
+from tests.service.api_fixtures import RLS, ROW, body
 
-ROW = {"features": {"a": 0.25, "b": -0.5}}
 UNKNOWN = 'is not a feature of this model; declare it in "ignore" to have it passed over'
 every_route = pytest.mark.parametrize("route", ["predict", "feedback"])
 SECRET = "12345"

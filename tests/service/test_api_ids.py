@@ -5,9 +5,8 @@ import threading
 import pytest
 
 from service.store.log import codec
-from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, RLS, columnar, features, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, RLS, ROW, columnar, features, npy, problem
 
-ROW = {"features": {"a": 0.25, "b": -0.5}}
 LABELS = ["UP", "DOWN", "DOWN", "UP", "UP"]
 
 

@@ -4,11 +4,8 @@ import json
 
 import pytest
 
-from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy
+from tests.service.api_fixtures import CSV, NDJSON, NPY, RLS, ROW, columnar, features, npy
 
-ROW = {"features": {"a": 0.25, "b": -0.5}}
-NDJSON = {"Content-Type": "application/x-ndjson"}
-LEVELS = ["0.5", "0.8", "0.9", "0.95", "0.99"]
 ENOUGH = 60
 """Rows from which on there is an interval of level .9, and none of level .99."""
 
@@ -23,19 +20,6 @@ async def taught(api, rows=ENOUGH, **changes):
     path = await api.new(RLS, **changes)
     await api.post(f"{path}/feedback/batch", {**columnar(rows), "labels": labels(rows)})
     return path
-
-
-async def test_a_row_has_an_interval_where_it_is_asked_for(api):
-    """Low and high around the prediction, wider for a larger share; nothing without the question."""
-    path = await taught(api)
-    assert "interval" not in await api.post(f"{path}/predict", ROW)
-    assert "interval" not in await api.post(f"{path}/predict", {**ROW, "interval": None})
-    found = {level: await api.post(f"{path}/predict", {**ROW, "interval": level}) for level in (0.25, 0.5, 0.85, 0.9)}
-    lows, highs = zip(*(answer["interval"] for answer in found.values()), strict=True)
-    assert all(low <= found[0.5]["prediction"] <= high for low, high in zip(lows, highs, strict=True))
-    assert sorted(lows, reverse=True) == list(lows)
-    assert sorted(highs) == list(highs)
-    assert lows[-1] < lows[0] or highs[-1] > highs[0]
 
 
 async def test_there_is_no_interval_before_rows_enough(api):
@@ -106,27 +90,6 @@ async def test_classes_have_no_interval(api):
     await api.refuses(f"{path}/predict", 422, "interval", json={**ROW, "interval": 0.9})
     await api.refuses(f"{path}/predict/batch", 422, "interval", json={**columnar(2), "interval": 0.9})
     await api.refuses(f"{path}/predict/batch?interval=0.9", 422, "interval", json=columnar(2))
-
-
-async def test_coverage_is_counted_with_every_row(api):
-    """By level, overall, in the window and fading; of the intervals that predict told before each row."""
-    path = await taught(api)
-    before = (await api.get(f"{path}/metrics"))["overall"]["coverage"]
-    assert LEVELS == list(before)
-    assert None is before["0.99"]
-    covered = []
-    for row in range(ENOUGH, ENOUGH + 20):
-        told = (await api.post(f"{path}/predict", {"features": features(row), "interval": 0.9}))["interval"]
-        (label,) = labels(1, row)
-        covered.append(told[0] <= label <= told[1])
-        await api.post(f"{path}/feedback", {"features": features(row), "label": label})
-    after = await api.get(f"{path}/metrics")
-    counted = ENOUGH - 19  # the 20th row is the first with an interval of this level
-    expected = (round(before["0.9"] * counted) + sum(covered)) / (counted + 20)
-    assert expected == pytest.approx(after["overall"]["coverage"]["0.9"], abs=1e-12)
-    assert after["overall"]["coverage"] == after["window"]["coverage"]
-    assert 0 < after["fading"]["coverage"]["0.5"] < 1
-    assert after["overall"] == (await api.get(path))["metrics"]["overall"]
 
 
 async def test_a_tracked_row_is_covered_as_it_was_told(api):

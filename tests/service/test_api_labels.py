@@ -6,9 +6,8 @@ import pytest
 
 from core.entry import Outcome
 from service.store.log import codec
-from tests.service.api_fixtures import CSV, DFOP, NPY, RLS, columnar, features, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, NPY, RLS, ROW, columnar, features, npy, problem
 
-ROW = {"features": {"a": 0.25, "b": -0.5}}
 ODD = [0, False, ""]
 
 
@@ -53,30 +52,6 @@ async def test_a_whole_float_is_the_integer(api):
         await api.post(f"{path}/feedback", {**ROW, "label": label})
     assert same([1, 0, 100], (await api.get(path))["info"]["labels"])
     assert same([0, 1, 100], (await api.get(path))["config"]["labels"])
-
-
-@pytest.mark.parametrize(("known", "wrong"), [(0, False), (1, True), (False, 0), ("0", 0), ("false", False), (0, "")])
-async def test_labels_of_another_type_are_other_labels(api, known, wrong):
-    """Declared, the look-alike is unknown; undeclared, it is a class of its own unless both show as one JSON key."""
-    path = await api.new(labels=[known, "other"])
-    before = await api.standing(path)
-    problem(await api.ask("POST", f"{path}/feedback", json={**ROW, "label": wrong}), 422, "label")
-    problem(
-        await api.ask("POST", f"{path}/feedback/batch", json={**columnar(2), "labels": [known, wrong]}),
-        422,
-        "labels[1]",
-    )
-    assert before == await api.standing(path)
-    free = await api.new(labels=None)
-    await api.post(f"{free}/feedback", {**ROW, "label": known})
-    before = await api.standing(free)
-    answer = await api.ask("POST", f"{free}/feedback", json={**ROW, "label": wrong})
-    if str(known).lower() == str(wrong).lower():
-        problem(answer, 422, "label")
-        assert before == await api.standing(free)
-    else:
-        assert 200 == answer.status_code
-        assert same([known, wrong], (await api.get(free))["info"]["labels"])
 
 
 async def test_two_labels_under_one_json_key_are_refused(api):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from service.runtime import threads
-from tests.service.api_fixtures import JSON, RLS, columnar, features, problem
+from tests.service.api_fixtures import JSON, NDJSON, RLS, columnar, features, problem
 from tests.service.switches import overlapping
 
-NDJSON = {"Content-Type": "application/x-ndjson"}
 LABELS = ["UP", "DOWN", "DOWN", "UP"]
 FORMS = ["list", "rows", "lines"]
 every_form = pytest.mark.parametrize("form", FORMS)

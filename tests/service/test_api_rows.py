@@ -3,9 +3,7 @@
 import asyncio
 import math
 
-from tests.service.api_fixtures import RLS, features, problem
-
-ROW = {"features": {"a": 0.25, "b": -0.5}}
+from tests.service.api_fixtures import RLS, ROW, features, problem
 
 
 async def test_predict_before_the_first_row(api):

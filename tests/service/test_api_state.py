@@ -8,9 +8,7 @@ from core.config import Config
 from core.entry import Entry, Rows
 from core.model import Model, save
 from core.model.apply import apply
-from tests.service.api_fixtures import DFOP, JSON, RLS, STATE, columnar, features, problem
-
-ROW = {"features": {"a": 0.25, "b": -0.5}}
+from tests.service.api_fixtures import DFOP, JSON, RLS, ROW, STATE, columnar, features, problem
 
 
 async def predictions(api, path):

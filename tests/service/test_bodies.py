@@ -11,11 +11,10 @@ import pytest
 from service.api.http import bodies
 from service.api.http.bodies import FIRST_BYTES, MEMBERS_MAX, PIECE_BYTES, RESERVED, BodyBudget, gunzip, is_gzip
 from service.errors import BodiesFull, NotGzip, WrongEncoding
-from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, STATE, columnar, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, ROW, STATE, columnar, npy, problem
 from tests.service.waiting import until
 
 PACKED = {"Content-Encoding": "gzip"}
-ROW = {"features": {"a": 0.25, "b": -0.5}}
 TEXT = random.Random(7).randbytes(40_000) + b"0,1\n" * 100_000
 MIB = 2**20
 

@@ -5,17 +5,10 @@ import re
 
 import jsonschema
 import pytest
-import pytest_asyncio
 
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import DFOP
 from tests.service.openapi_document import operations, resolved, walk
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def document(api):
-    """What /openapi.json says."""
-    return await api.get("/openapi.json")
 
 
 async def test_every_route_is_described(document):

@@ -7,18 +7,11 @@ import httpx
 import jsonschema
 import numpy as np
 import pytest
-import pytest_asyncio
 
 from tests.service.api_fixtures import NPY, RLS, STATE, npy, problem
 from tests.service.openapi_document import operations, resolved
 
 SWITCH = "POST /models/{name}/features/switch"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def document(api):
-    """What /openapi.json says."""
-    return await api.get("/openapi.json")
 
 
 def steps(document, every):
