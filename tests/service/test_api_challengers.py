@@ -154,24 +154,6 @@ async def test_there_are_bounds_on_their_number_and_their_memory(start):
     problem(await small.ask("PUT", f"{path}/challengers/two", json={"algorithm": "fesl_c"}), 409)
 
 
-async def test_a_copy_has_the_challengers_of_its_model_and_a_restore_brings_them_back(api):
-    """With what they have learned; their versions are those of the new log."""
-    path = await api.learnt(RLS, rows=4)
-    await put(api, path, "other", {"algorithm": "dfop"})
-    await api.post(f"{path}/feedback/batch", {**columnar(20), "labels": [0.5] * 20})
-    kept = (await api.post(f"{path}/snapshots", status=201))["version"]
-    before = await listed(api, path)
-    name = f"{path.split('/')[2]}.copy"
-    await api.post(f"{path}/copy", {"name": name}, 201)
-    copy = await listed(api, f"/models/{name}")
-    assert {"other": {**before["other"], "since_version": 0}} == copy
-    await api.post(f"{path}/challengers/other/promote", FORCE)
-    await api.ask("DELETE", f"{path}/challengers/previous")
-    await api.post(f"{path}/restore", {"version": kept})
-    assert before == await listed(api, path)
-    assert "rls" == (await api.get(path))["config"]["algorithm"]
-
-
 async def test_the_drift_events_of_a_challenger_name_it(api):
     """In the model's events and in the service's; the model's own name nobody."""
     path = await api.new({**DFOP, "watch": {}})

@@ -1,7 +1,5 @@
 """PATCH /models/{name}: settings that change while the model learns."""
 
-import asyncio
-
 import pytest
 
 from tests.service.api_fixtures import DFOP, features, problem
@@ -141,27 +139,6 @@ async def test_a_service_that_starts_later_knows_the_settings(api, start, snapsh
     assert await api.state(path) == await later.state(path)
 
 
-async def test_rows_in_flight_on_two_services_go_on_through_changes(api, start):
-    """Both learn while settings change at both: no row is refused, and the states are the same bytes."""
-    path = await api.new(missing="zero")
-    other = await start()
-
-    async def change(client):
-        for at in range(12):
-            await patch(client, path, missing=("mean", "zero")[at % 2], on_drift=("reset", None)[at % 2])
-            await asyncio.sleep(0.01)
-
-    async def gaps(client, start):
-        for row in range(start, start + 80):
-            values = {"a": features(row)["a"], "b": None if row % 3 == 0 else features(row)["b"]}
-            await client.post(f"{path}/feedback", {"features": values, "label": ("UP", "DOWN")[row % 2]})
-
-    await asyncio.gather(change(api), change(other), gaps(api, 0), gaps(other, 100), gaps(other, 200))
-    assert 240 == (await api.get(path, params={"consistency": "strong"}))["rows"]
-    assert await api.state(path) == await other.state(path)
-    assert await api.state(path) == await (await start()).state(path)
-
-
 @pytest.mark.parametrize(
     ("limit_mb", "algorithm", "columns", "change"),
     [
@@ -192,27 +169,6 @@ async def test_labels_are_added_while_the_model_learns(api, start):
     batch = {"columns": ["a", "b"], "data": [[0, 1]], "labels": ["SAME"]}
     assert 6 == (await other.post(f"{path}/feedback/batch", batch))["rows"]
     problem(await api.ask("PATCH", path, json={"add_labels": ["SAME", "SAME"]}), 422, "add_labels[1]")
-
-
-async def test_categories_are_added_while_the_model_learns(api, start):
-    """What it knew it predicts as before; rows with the new category are learned; a tracked row is still known."""
-    path, other = await api.new(features=["a", DAYS]), await start()
-    for at in range(8):
-        row = {"a": features(at)["a"], "day": DAYS["categories"][at % 2]}
-        await api.post(f"{path}/feedback", {"features": row, "label": ("UP", "DOWN")[at % 2]})
-    known, new = {"features": {"a": 0.5, "day": "mon"}}, {"features": {"a": 0.5, "day": "sun"}}
-    before = await api.post(f"{path}/predict", {**known, "track": True})
-    told = await patch(api, path, add_categories={"day": ["sun"]})
-    assert ["a", {**DAYS, "categories": ["mon", "tue", "sun"]}] == told["config"]["features"]
-    assert "steady" == told["phase"]
-    assert pytest.approx(before["probabilities"]) == (await api.post(f"{path}/predict", known))["probabilities"]
-    for client in (other, api):
-        assert (await client.post(f"{path}/feedback", {**new, "label": "UP"}))["learned"]
-    late = {"prediction_id": before["prediction_id"], "label": "UP"}
-    assert (await api.post(f"{path}/feedback", late))["learned"]
-    assert "day=sun" in (await api.get(f"{path}/weights"))["weights"]["UP"]
-    assert await api.state(path) == await (await start()).state(path)
-    assert told["version"] + 3 == (await patch(api, path, add_categories={"day": ["sun", "mon"]}))["version"]
 
 
 async def test_where_no_category_can_be_added_the_way_is_a_switch(api):

@@ -190,24 +190,6 @@ async def test_another_replica_shows_the_same_events(watched, start):
     assert expected == told({"events": [event for event in everything if event["model"] == name]})
 
 
-async def test_snapshots_restores_and_resets_repeat_no_event(watched, start):
-    """Alarms in a restored state, and those of a log that is replayed, are known already; new ones go on."""
-    path = await watched.new()
-    expected = await raise_alarms(watched, path, 2)
-    version = (await watched.post(f"{path}/snapshots", status=201))["version"]
-    expected += await raise_alarms(watched, path, 1)
-    await watched.post(f"{path}/restore", {"version": version})
-    expected += await raise_alarms(watched, path, 1)
-    await watched.post(f"{path}/reset")
-    expected += await raise_alarms(watched, path, 1)
-    assert expected == told(await watched.get(f"{path}/drift"))
-    later = await start()  # begins with the snapshot and the tail
-    assert expected == told(await later.get(f"{path}/drift"))
-    state = await watched.state(path)
-    await watched.imports(f"{path}-copy", state)
-    assert [] == (await watched.get(f"{path}-copy/drift"))["events"]  # its alarms were another model's
-
-
 async def test_a_deleted_model_leaves_its_events_with_the_service(watched):
     """Its own list goes with it; those of all keep them; its successor begins anew, with another incarnation."""
     path = await watched.new()

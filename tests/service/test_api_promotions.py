@@ -144,20 +144,3 @@ async def test_without_the_snapshot_nothing_changes(start, store_url, monkeypatc
     for (method, end, how), status in ((FORCED, 200), (("DELETE", "previous", {}), 204)):
         assert status == (await api.ask(method, f"{path}/challengers/{end}", **how)).status_code
     assert [4, 3] == await versions(api, path)
-
-
-async def test_what_another_service_did_first_is_seen_by_the_log(api, start, monkeypatch):
-    """A challenger that was shown to be better when it was asked for is refused where the log came to know better."""
-    other = await start()
-    path = await contest(api, ASKED_ROWS_MIN + 20)
-    guard = Snapshotter.guard
-
-    async def late(self, replica):
-        await guard(self, replica)
-        await other.post(f"{path}/reset")
-
-    monkeypatch.setattr(Snapshotter, "guard", late)
-    assert "0 rows were compared; promotion needs" in problem(await promote(api, path), 409)["detail"]
-    assert "rls" == (await api.get(path))["config"]["algorithm"]
-    await other.get(f"{path}?min_version=5")
-    assert await api.state(path) == await other.state(path)

@@ -1,7 +1,5 @@
 """A change of features over HTTP: begin, overlap, complete, abort, and what is answered in each phase."""
 
-import math
-
 import pytest
 
 from core.learners.catalogue import ALGORITHMS
@@ -83,27 +81,6 @@ async def test_every_algorithm_lives_through_changes(api, algorithm):
         assert phase == found["phase"] == (await api.get(f"{path}-twin/features"))["phase"]
         again = await api.post(f"{path}-twin/predict", {"features": row(5, current)})
         assert told["prediction"] == again["prediction"]
-
-
-@pytest.mark.parametrize("mapping", ["linear", "kernel"])
-async def test_weights_and_explanations_after_a_change(api, mapping):
-    """The mean of the experts' weights over the present columns; contributions are to the log odds of all of them."""
-    path = await steady(api, {**DFOP, "algorithm": "rls"})
-    await switch(api, path, {**BEGIN, "mapping": mapping})
-    await feed(api, path, range(12), UNION)
-    before = await api.get(f"{path}/weights")
-    assert ({*OLD}, False) == ({*before["weights"]["UP"]}, "share" in before)
-    await switch(api, path, "complete")
-    await feed(api, path, range(12, 20), NEW)
-    shown = await api.get(f"{path}/weights")
-    assert {*NEW} == {*shown["weights"]["UP"]}
-    linear = ("recovered", "new") if mapping == "linear" else ("new",)
-    experts = (await api.get(f"{path}/features"))["ensemble"]
-    assert shown["share"] == pytest.approx(sum(one["weight"] for one in experts if one["expert"] in linear))
-    told = await api.post(f"{path}/predict", {"features": row(5, NEW), "explain": True})
-    explained, share = told["explanation"], told["probabilities"][told["prediction"]]
-    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
-    assert math.log(share / (1 - share)) == pytest.approx(total)
 
 
 async def test_every_answer_says_version_and_incarnation(api):
@@ -283,6 +260,7 @@ async def test_a_switch_redefines_a_kept_name(api):
     assert (await api.post(f"{path}/feedback", body(1, ["wed"])))["learned"]
     late = {"prediction_id": tracked["prediction_id"], "label": "UP"}
     assert (await api.post(f"{path}/feedback", late))["learned"]
-    assert {"a", "day=tue", "day=wed", "day=mon"} == set((await api.get(f"{path}/weights"))["weights"]["UP"])
+    shown = await api.get(f"{path}/weights")
+    assert ({"a", "day=tue", "day=wed", "day=mon"}, True) == (set(shown["weights"]["UP"]), shown["share"] > 0)
     numeric = {"action": "begin", "features": ["a", {"name": "day", "type": "numeric"}]}
     problem(await api.ask("POST", f"{path}/features/switch", json=numeric), 422, "features[1]")

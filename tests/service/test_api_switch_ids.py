@@ -16,7 +16,6 @@ from tests.service.switches import (
     labelled,
     overlapping,
     row,
-    spaces,
     steady,
     switch,
     switched,
@@ -207,23 +206,6 @@ async def test_a_large_batch_that_a_reset_overtakes_can_be_sent_again(api, monke
         answer = await api.ask("POST", f"{path}/feedback/batch", json=body, headers=headers)
         assert status == answer.status_code
     assert not answer.json()["duplicate"]
-
-
-async def test_a_reset_and_a_restore_end_a_change(api):
-    """Reset goes back to the declared features; a restore to the phase of its snapshot."""
-    path = await overlapping(api)
-    snapshot = (await api.post(f"{path}/snapshots", status=201))["version"]
-    exported = await api.state(path)
-    await switch(api, path, "complete")
-    await api.post(f"{path}/restore", {"version": snapshot})
-    found = await api.get(f"{path}/features")
-    assert ("overlap", OLD, NEW, 8) == tuple(found[name] for name in ("phase", "current", "next", "overlap_rows"))
-    await feed(api, path, range(3), UNION)
-    await api.post(f"{path}/reset")
-    assert ("steady", OLD, None) == await spaces(api, path)
-    await feed(api, path, range(3), OLD)
-    await api.imports(path, exported, 200)
-    assert ("overlap", OLD, NEW) == await spaces(api, path)
 
 
 async def test_switches_are_counted_by_action(start):

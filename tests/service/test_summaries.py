@@ -148,29 +148,6 @@ async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start
     assert [] == [write for write in turns if write.name == name_of(path) and write.version == 30]
 
 
-async def test_a_replica_stores_nothing_where_another_process_has_stored_meanwhile(start):
-    """Both hold the model and have moved on; the second one's summary is refused, and sent again if it is later."""
-    one, other = await start(), await start()
-    path = await one.learnt(rows=3)
-    await other.get(path, params={"min_version": 3})
-    replicas = [api.engine.models.peek(name_of(path)) for api in (one, other)]
-    await one.engine.models.summaries.flush()
-    before = await stored(one, path)
-    await other.engine.models.summaries.flush()
-    assert before == await stored(one, path)
-    assert [3, 3] == [replica.summary.written for replica in replicas]
-    for row in range(2):
-        await learn(one, path, row)
-    await one.engine.models.summaries.flush()
-    replicas[1].summary.written = 1  # as if it had not heard of version 3
-    await learn(one, path, 2)
-    await other.get(path, params={"min_version": 6})
-    await other.engine.models.summaries.flush()
-    assert (5, 5) == ((await stored(one, path)).version, replicas[1].summary.written)
-    await other.engine.models.summaries.flush()
-    assert 6 == (await stored(one, path)).version
-
-
 async def test_a_replica_that_follows_writes_when_the_process_that_appended_has_died(start, monkeypatch):
     """Its writer never ran again; the replica that followed stores what both knew."""
     one, other = await start(), await start()
