@@ -1,7 +1,5 @@
 """Features of every kind over HTTP: declared, or taken from the first row."""
 
-import asyncio
-
 import pytest
 
 from tests.service.api_fixtures import CSV, NPY, npy, problem
@@ -90,25 +88,6 @@ async def test_a_first_row_with_a_value_of_no_kind(api, value):
     assert "this format names none" in problem(unnamed, 409)["detail"]
     await api.post(f"{path}/feedback", {"features": {"a": "text", "b": 1}, "label": "x"})
     assert 1 == (await api.get(path))["rows"]
-
-
-async def test_replicas_take_the_kinds_of_one_row(start, api):
-    """Two services are sent first rows of other kinds at the same time: one fixes the features of both."""
-    other = await start()
-    for attempt in range(5):
-        path = await api.new(CHURN)
-        await other.get(path)
-        rows = {"features": {"a": 1}, "label": "x"}, {"features": {"a": "text"}, "label": "x"}
-        sent = (
-            service.ask("POST", f"{path}/feedback", json=row) for service, row in zip((api, other), rows, strict=True)
-        )
-        answers = await asyncio.gather(*sent)
-        statuses = sorted(answer.status_code for answer in answers)
-        assert statuses[0] == 200, attempt
-        strong = {"params": {"consistency": "strong"}}
-        found = [(await service.get(f"{path}/features", **strong))["current"] for service in (api, other)]
-        assert found[0] == found[1]
-        assert await api.state(path) == await other.state(path)
 
 
 async def test_an_unknown_category_is_counted(api):

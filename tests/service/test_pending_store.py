@@ -98,10 +98,3 @@ async def test_the_list_comes_by_expiry_page_by_page(model, limit):
         await model.append(one(page[-1][0], pending=page[-1][0]))
     order = sorted(due, key=lambda prediction_id: (due[prediction_id], prediction_id.encode()))
     assert [(i, 9_000_000_000_000 + due[i], b"told") for i in order] == found
-
-
-@pytest.mark.parametrize("cursor", ["", "x", "x:a", "-1:a", "²:a"])
-async def test_a_cursor_of_something_else_is_refused(model, cursor):
-    """It comes from a client."""
-    with pytest.raises(ValueError):
-        await Pending(model.connection).list("m", INCARNATION, 10, cursor)
