@@ -211,17 +211,6 @@ async def test_a_row_of_the_old_names(api, missing):
     await api.refuses(f"{path}/feedback", 422, "features.x", json={"features": {**row(1, OLD), "x": 1}, "label": "UP"})
 
 
-async def test_the_old_model_learns_them_as_before_the_overlap(api):
-    """Its weights are those of a model without a change of features."""
-    plain, path = await steady(api), await steady(api)
-    await switch(api, path)
-    for one in (plain, path):
-        await feed(api, one, range(20, 30), OLD)
-    await switch(api, path, "abort")
-    weights = [(await api.get(f"{one}/weights"))["weights"] for one in (plain, path)]
-    assert weights[0] == weights[1]
-
-
 async def test_batches_of_the_old_names(api):
     """As JSON, CSV and .npy, by names or by position."""
     path = await steady(api, {**DFOP, "labels": [0, 1]}, rows=0)
@@ -295,22 +284,6 @@ async def test_a_client_that_only_tracks_teaches_the_mapping(api, config):
     answer = await learn()
     assert (True, False) == (answer["learned"], answer["mapped"])
     assert 6 == (await api.get(f"{path}/features"))["overlap_rows"]
-
-
-@pytest.mark.parametrize("action", ["complete", "abort"])
-async def test_its_label_may_come_after_the_overlap(api, action):
-    """It is learned in the space in force; after another change it is scored by what was told."""
-    path = await steady(api)
-    await switch(api, path)
-    _, first = await tracked(api, path, 1, UNION)
-    _, second = await tracked(api, path, 2, UNION)
-    await switch(api, path, action)
-    assert (await first())["learned"]
-    for other in (["c", "e"], ["f"]) if action == "complete" else (["e"],):
-        await switch(api, path, {**BEGIN, "features": other})
-        await switch(api, path, "complete")
-    answer = await second()
-    assert not answer["learned"]
 
 
 async def test_new_values_that_do_not_fit_are_passed_over(api):

@@ -33,15 +33,6 @@ async def test_reset_goes_back_to_the_first_state(api):
     assert 0 == (await api.get(path))["rows"]
 
 
-async def test_reset_forgets_features_that_a_row_had_fixed(api):
-    """The first state of such a model has no features; the next first row fixes others."""
-    path = await api.learnt(features=None)
-    await api.post(f"{path}/reset")
-    problem(await api.ask("POST", f"{path}/predict", json=ROW), 409)
-    await api.post(f"{path}/feedback", {"features": {"other": 1}, "label": "UP"})
-    assert ["other"] == (await api.get(path))["info"]["features"]
-
-
 async def test_a_tracked_row_of_a_forgotten_space_is_409(api):
     """Its features are no longer the model's; the refusal is remembered with the id."""
     path = await api.learnt(features=None)
