@@ -211,19 +211,3 @@ async def test_a_retired_label_is_not_answered(api):
     assert "SAME" in (await api.get(f"{path}/metrics"))["overall"]["per_class"]
     assert "retired_labels" not in (await patch(api, path, add_labels=["SAME"]))["info"]
     assert 32 == (await api.post(f"{path}/feedback", {"features": {"a": 2, "b": 0.5}, "label": "SAME"}))["rows"]
-
-
-async def test_labels_that_cannot_be_retired_are_refused(api):
-    """An unknown one is 422, fewer than two left 409; nothing changes. Undeclared, a row brings one back."""
-    path = await api.new(labels=None)
-    for label in ("UP", "DOWN", "SAME"):
-        await api.post(f"{path}/feedback", {"features": features(1), "label": label})
-    found = problem(await api.ask("PATCH", path, json={"retire_labels": ["up"]}), 422)
-    assert ["retire_labels[0]"] == [error["field"] for error in found["errors"]]
-    assert 409 == (await api.ask("PATCH", path, json={"retire_labels": ["UP", "DOWN"]})).status_code
-    await patch(api, path, retire_labels=["UP"])
-    assert {"DOWN", "SAME"} == set((await api.post(f"{path}/predict", {"features": features(1)}))["probabilities"])
-    answer = await api.post(f"{path}/feedback", {"features": features(1), "label": "UP"})
-    assert "new_labels" not in answer
-    after = await api.post(f"{path}/predict", {"features": features(1)})
-    assert {"UP", "DOWN", "SAME"} == set(after["probabilities"])

@@ -86,15 +86,6 @@ def table(cells):
     return "a,b,y\n" + "".join(f"{row},1,{cell}\n" for row, cell in enumerate(cells))
 
 
-async def test_undeclared_cells_are_numbers_where_they_look_like_numbers(api):
-    """And texts where they do not: "false" is a text; an empty cell is missing, unless "" is declared."""
-    path = await api.new(labels=None)
-    cells = ["12", "-3", "1.0", "1e3", "false", "x1", "0x10", "1_0", "nan", " 5"]
-    await api.post(f"{path}/feedback/batch?label=y", content=table(cells), headers=CSV)
-    expected = [12, -3, 1, 1000, "false", "x1", "0x10", "1_0", "nan", " 5"]
-    assert same(expected, (await api.get(path))["info"]["labels"])
-
-
 @pytest.mark.parametrize(
     ("declared", "cell"), [(["UP", "DOWN"], "up"), ([0, 1], "false"), (["a", "b"], ""), (None, "")]
 )

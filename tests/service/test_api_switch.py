@@ -226,15 +226,6 @@ async def test_a_model_is_put_again_with_the_features_of_now(api):
         assert 200 == (await api.ask("PUT", path, json={**put, "features": features, "on_drift": "reset"})).status_code
 
 
-async def test_marks_tell_of_a_switch_and_metrics_go_on(api):
-    """Every row counts, before, during and after it."""
-    path = await switched(api)
-    await feed(api, path, range(5), NEW)
-    found = await api.get(f"{path}/metrics")
-    assert 19 == found["rows"]
-    assert {"switch"} == {mark["kind"] for mark in found["marks"]}
-
-
 async def test_a_switch_redefines_a_kept_name(api):
     """More categories and other bounds under the same names: one value a row, read by both sides; then only the new."""
     day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}

@@ -47,15 +47,6 @@ async def test_gone_when_the_model_was_created_anew(model):
     assert before == await model.contents()
 
 
-async def test_gone_however_alike_the_new_model_is(model):
-    """A row without an id takes the script's quick way, which asks for the incarnation, too."""
-    await model.append(SegmentIn(b"row"))
-    await model.connection.ask(("HSET", model.keys.meta, "incarnation", "inc2"))
-    before = await model.contents()
-    assert "gone" == (await model.append(SegmentIn(b"row"))).code
-    assert before == await model.contents()
-
-
 async def test_ahead_when_the_store_has_lost_the_tail(model):
     """A caller beyond the head is told so, with the head there is."""
     await model.append()

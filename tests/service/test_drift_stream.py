@@ -92,23 +92,6 @@ async def test_later_alarms_are_events_of_kind_joined(watched, start):
             assert [frame.data for frame in frames[4:]] == [(await again.next()).data for _ in range(4)]
 
 
-async def test_a_stream_resumes_at_whichever_replica(watched, start):
-    """Behind the last id; nothing twice, nothing missing, then live."""
-    other = await start()
-    path = await watched.new()
-    async with listening(watched) as client:
-        expected = await raise_alarms(watched, path, 5)
-        frames = [await client.next() for _ in range(5)]
-    expected += await raise_alarms(other, path, 2)
-    await settled(other, path)
-    for api in (watched, other):
-        for at, last in ((2, frames[1].id), (5, frames[4].id), (0, client.start.id)):
-            async with listening(api, last=last) as again:
-                assert expected[at:] == await again.values(len(expected) - at)
-                expected += await raise_alarms(watched, path, 1)
-                assert expected[-1:] == await again.values(1)
-
-
 async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
     """A gap says after which event, how many are missing, and which one is the first; it is not told twice."""
     monkeypatch.setattr("service.app.KEPT", 4)

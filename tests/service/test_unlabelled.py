@@ -2,8 +2,6 @@
 
 import logging
 
-import pytest
-
 from service.errors import StoreDown
 from service.monitor import unlabelled as monitor
 from service.store.drift import drift
@@ -11,12 +9,6 @@ from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import listening
 
 WATCH = {"unlabelled": True, "class_mean": {"batch_size": 20}, "error_rate": None}
-
-
-@pytest.fixture
-def hasty(monkeypatch):
-    """No pause between two events of a model."""
-    monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", 0)
 
 
 async def track(api, path, count, a):
@@ -69,16 +61,6 @@ async def test_nothing_is_watched_unasked(start):
         assert [] == (await api.get(f"{path}/drift"))["events"]
 
 
-async def test_two_events_of_a_model_are_some_time_apart(start):
-    """However many replicas find the drift, and however it goes on."""
-    pair = [await start() for _ in range(2)]
-    path = await pair[0].new({**DFOP, "watch": {**WATCH, "episode_rows": 0}})
-    for a in (0.0, 5.0, -5.0):
-        for api in pair:
-            await track(api, path, 60, a)
-    assert 1 == len((await pair[0].get(f"{path}/drift"))["events"])
-
-
 async def test_few_models_are_watched_at_a_time(start, monkeypatch):
     """Those whose rows came last; the watch of another one begins anew."""
     monkeypatch.setattr(monitor, "MODELS_MAX", 2)
@@ -112,9 +94,9 @@ async def refusing(_):
     raise StoreDown("the store does not answer")
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_events_of_both_kinds_have_one_order(start):
+async def test_events_of_both_kinds_have_one_order(start, monkeypatch):
     """Pages of a model hold both, by version; nothing is left out or repeated."""
+    monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", 0)
     api = await start()
     path = await api.new({**DFOP, "watch": {**WATCH, "episode_rows": 0}})
     for a in (0.0, 5.0, 0.0):
