@@ -1,7 +1,5 @@
 """POST /models/{name}/copy: another model with the state of one."""
 
-import asyncio
-
 import numpy as np
 import pytest
 
@@ -99,17 +97,6 @@ async def test_a_name_that_is_taken_is_409_unless_the_same_request_has_made_it(a
         problem(await client.ask("POST", f"{path}/copy", json={"name": name}, headers={"Idempotency-Key": "b"}), 409)
         problem(await client.ask("POST", f"{other}/copy", json={"name": name}, headers=key), 409)
     assert 4 == (await api.get(f"/models/{name}"))["rows"]
-
-
-async def test_one_of_many_copies_under_one_name_wins(api, start):
-    """The others are refused, and nothing is left of them."""
-    path, other = await api.learnt(rows=4), await start()
-    name = f"{path.rpartition('/')[2]}.one"
-    answers = await asyncio.gather(
-        *(client.ask("POST", f"{path}/copy", json={"name": name}) for client in (api, other) * 4)
-    )
-    assert [201, *[409] * 7] == sorted(answer.status_code for answer in answers)
-    assert 4 == (await other.get(f"/models/{name}"))["rows"]
 
 
 async def test_a_copy_is_kept_like_any_other_model(api, start):

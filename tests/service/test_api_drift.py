@@ -174,22 +174,6 @@ async def test_cursors_and_queries_that_cannot_be_are_refused(watched):
     problem(await watched.ask("GET", "/drift", params={"min_version": 1}), 422, "min_version")
 
 
-async def test_another_replica_shows_the_same_events(watched, start):
-    """Who asks there for a version sees every alarm up to it; none is there twice because two replicas found it."""
-    other = await start()
-    path = await watched.new()
-    expected = await raise_alarms(watched, path, 3)
-    page = await other.get(f"{path}/drift", params={"min_version": 1})
-    assert expected == told(page)
-    expected += await raise_alarms(other, path, 2)
-    for api in (watched, other):
-        assert expected == told(await api.get(f"{path}/drift", params={"consistency": "strong"}))
-        problem(await api.ask("GET", f"{path}/drift", params={"min_version": 1, "incarnation": "other"}), 409)
-    name = path.rpartition("/")[2]
-    everything, _ = await all_pages(watched, "/drift")
-    assert expected == told({"events": [event for event in everything if event["model"] == name]})
-
-
 async def test_a_deleted_model_leaves_its_events_with_the_service(watched):
     """Its own list goes with it; those of all keep them; its successor begins anew, with another incarnation."""
     path = await watched.new()
@@ -205,36 +189,6 @@ async def test_a_deleted_model_leaves_its_events_with_the_service(watched):
     everything, _ = await all_pages(watched, "/drift")
     name = path.rpartition("/")[2]
     assert first + second == told({"events": [event for event in everything if event["model"] == name]})
-
-
-async def test_only_the_newest_are_kept(start, monkeypatch):
-    """Of all models together so many; a model keeps its own 256, whatever others raise."""
-    monkeypatch.setattr("service.app.KEPT", 4)
-    small = await start()
-    path, other = await small.new(), await small.new()
-    first = await raise_alarms(small, path, 5)
-    assert first == told(await small.get(f"{path}/drift"))
-    assert first[-4:] == told(await small.get("/drift"))
-    second = await raise_alarms(small, other, 260)
-    assert second[-256:] == told(await small.get(f"{other}/drift", params={"limit": 1000}))
-    assert second[-4:] == told(await small.get("/drift"))
-    assert first == told(await small.get(f"{path}/drift"))
-
-
-async def test_events_are_counted_once(watched, start):
-    """By the process that was first to publish them."""
-    other = await start()
-    path = await watched.new()
-
-    async def published():
-        told = [await api.scraped() for api in (watched, other)]
-        return sum(one.get(("onepass_drift_events_total", "class_mean"), 0.0) for one in told)
-
-    before = await published()
-    await raise_alarms(watched, path, 4)
-    await watched.get(f"{path}/drift")
-    await other.get(f"{path}/drift", params={"consistency": "strong"})
-    assert before + 4 == await published()
 
 
 async def test_the_newest_may_come_first(watched):

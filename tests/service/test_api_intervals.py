@@ -55,16 +55,6 @@ async def test_a_batch_has_the_intervals_of_its_rows(api):
     assert "intervals" not in await api.post(f"{path}/predict/batch", rows)
 
 
-async def test_sparse_rows_have_intervals(api):
-    """Alone and in batches."""
-    path = await api.new({"algorithm": "sparse_dfop", "task": "regression"})
-    rows = [{"names": [f"w{row % 5}"], "values": [1.0]} for row in range(ENOUGH)]
-    await api.post(f"{path}/feedback/batch", {"rows": rows, "labels": labels(ENOUGH)})
-    batch = await api.post(f"{path}/predict/batch", {"rows": rows[:2], "interval": 0.9})
-    single = await api.post(f"{path}/predict", {"features": {"w1": 1.0}, "interval": 0.9})
-    assert single["interval"] == batch["intervals"][1]
-
-
 @pytest.mark.parametrize("level", [0, 1, 0.991, -0.5, 90, 1e300, "0.9", True, [0.9], {}])
 async def test_a_level_is_a_number_between_0_and_99_hundredths(api, level):
     """Anything else is refused, by the name of the field and with what is allowed."""

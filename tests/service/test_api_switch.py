@@ -12,7 +12,6 @@ from tests.service.switches import (
     UNION,
     feed,
     label,
-    labelled,
     overlapping,
     row,
     spaces,
@@ -196,20 +195,6 @@ async def test_an_imported_state_that_does_not_fit(start, api):
     await api.ask("DELETE", path)
     await small.imports(path, states[0])
     problem(await small.ask("PUT", f"{path}/state", content=states[1], headers=STATE), 422, "features")
-
-
-async def test_abort_goes_back(api):
-    """The old features again, and no trace of the others; a change may begin once more."""
-    path, twin = await overlapping(api), await steady(api)
-    gone = await switch(api, path, "abort")
-    assert ("steady", OLD, None, None) == tuple(gone[n] for n in ("phase", "current", "next", "ensemble"))
-    await feed(api, twin, range(8), OLD)
-    for kind in ("weights", "metrics"):
-        own, other = [await api.get(f"{p}/{kind}") for p in (path, twin)]
-        assert other.get("weights", other.get("overall")) == own.get("weights", own.get("overall"))
-    await api.refuses(f"{path}/feedback", 422, "features.c", json=labelled(1))
-    await feed(api, path, range(3), OLD)
-    assert "overlap" == (await switch(api, path))["phase"]
 
 
 async def test_a_model_is_put_again_with_the_features_of_now(api):
