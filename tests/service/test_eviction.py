@@ -133,7 +133,6 @@ async def test_a_model_that_is_needed_stays(pair, need, monkeypatch):
     _, name, replica = await _followed(pair)
     second = pair[1]
     await second.new()
-    monkeypatch.setattr(_models(second), "_budget_bytes", 0)
     waits = asyncio.create_task(replica.wait_for_version(5)) if need == "reader" else None
     sync = replica.inbox.sync() if need == "request" else None
     if need == "lock":
@@ -143,6 +142,7 @@ async def test_a_model_that_is_needed_stays(pair, need, monkeypatch):
     elif need == "lost":
         replica.lost = True
     await asyncio.sleep(0)
+    monkeypatch.setattr(_models(second), "_budget_bytes", 0)
     _models(second).shrink()
     assert replica is _models(second).peek(name)
     replica.lost, replica.published = False, replica.model.outbox.last

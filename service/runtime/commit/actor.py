@@ -22,6 +22,7 @@ from typing import Any
 from core.entry import Outcome, Segment
 from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
+from service.runtime import threads
 from service.runtime.commit.committer import DOWN, REFUSED
 from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, check_fits, own_entry, resolve, sent, size_of
 from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_job
@@ -31,7 +32,6 @@ from service.runtime.replicas.batches import Batch, small_batches
 from service.runtime.replicas.named_states import in_pieces
 from service.runtime.replicas.replica import Inbox, Replica, Reply
 from service.runtime.rows.row_plan import RowPlan
-from service.runtime.threads import THREAD_FLOPS, in_thread_if_large, refuse_hours
 from service.store.log import codec
 from service.store.log.appends import Append, Appended, SegmentIn
 from service.store.log.entries import OTHER
@@ -102,7 +102,7 @@ class Actor:
         self._queue.check_room(size)
         flops = cost.flops_to_apply(self._replica.model, (segment,))
         if rows > 1:
-            refuse_hours(flops, rows)
+            threads.refuse_hours(flops, rows)
         reply: asyncio.Future[Reply] = self._loop.create_future()
         if size > LITTLE_BYTES or rows > LITTLE_ROWS:
             self._shared.waiting.used += size
@@ -159,7 +159,7 @@ class Actor:
         self, segment: Segment, digests: Sequence[str], pending: str | None, size: int, rows: int
     ) -> SegmentIn:
         """Encode a large segment in a thread, and write a very large one to the store in pieces."""
-        blob = await in_thread_if_large(size, codec.encode, segment)
+        blob = await threads.in_thread_if_large(size, codec.encode, segment)
         return await in_pieces(self._shared.states, self._replica, sent(segment, blob, digests, rows, pending))
 
     def _queue_large(self, job: Job, encoding: "asyncio.Task[SegmentIn]") -> None:
@@ -308,7 +308,7 @@ class Actor:
         if (own := own_entry(commit, appended, replica.version)) is not None:
             batches.append(own)
             flops += commit.flops
-        return None if flops > THREAD_FLOPS else batches
+        return None if flops > threads.THREAD_FLOPS else batches
 
     def _finish_now(self, commit: Commit, appended: Appended, batches: list[Batch]) -> None:
         """``_finish`` for little work."""
