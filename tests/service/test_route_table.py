@@ -315,7 +315,8 @@ async def test_a_key_is_told_that_events_may_be_missing_and_no_more(start, monke
         known = await client.next()
     await raise_alarms(api, "/models/r-one", 2, headers=as_("admin"))
     values = await raise_alarms(api, "/models/q-one", 1, headers=as_("admin"))
-    await api.get("/models/q-one/drift", headers=as_("admin"))  # published
+    for name in ("r-one", "q-one"):
+        await api.get(f"/models/{name}/drift", headers=as_("admin"))  # published
     for last in (client.start.id, known.id):
         async with listening(api, last=last, **as_("own")) as client:
             gap = await client.next()
