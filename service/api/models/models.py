@@ -88,7 +88,8 @@ async def create_model(
 
     Only `task` is required: the default algorithm is `auto`. Without `features`, the first feedback row determines
     them; without `labels`, they appear as they arrive. The same body again is 200, as is the model's present
-    configuration; any other is 409, and `errors` lists the fields that differ and which of them PATCH can change.
+    configuration, also with the features that its last switch brought; any other is 409, and `errors` lists the fields
+    that differ and which of them PATCH can change.
     """
     await load_algorithm(body)
     config = await in_thread_if_large(FEATURE_BYTES * _features(body), Config.parse, body)
