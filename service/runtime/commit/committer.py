@@ -32,7 +32,7 @@ from service.store.redis.node import LARGE_BYTES_PER_S
 logger = logging.getLogger(__name__)
 
 DOWN = "the store does not answer; the request may or may not have been carried out: send it again with the same id"
-REFUSED = "the store does not answer; nothing has come of this request: send it again"
+REFUSED = "the store does not answer; this request has changed nothing: send it again"
 PROBE_S = 0.2  # pause between pings of a store that is down
 BACKOFF_S = 0.02  # pause after a pipeline that failed
 
