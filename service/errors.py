@@ -41,16 +41,20 @@ class NotFound(OnepassError):
     """Not found.
 
     The path is right, but the model, prediction, snapshot, challenger or label that the request names does not exist.
-    ``errors`` names the field, and lists what does exist or says where to find it.
+    ``errors`` names the field and lists what does exist, up to 100 names.
     - A ``prediction_id``: it already has its label, or has expired (``ONEPASS_PREDICTION_TTL_S``, a day). Send the row
       with its features instead.
     - A snapshot: ``GET /models/NAME/snapshots`` lists the versions that are kept.
     """
 
 
+MODELS = "GET /models lists them"
+"""What is allowed in place of a model that does not exist; the API replaces it by the models that the key covers."""
+
+
 def no_model(name: str, field: str = "name") -> NotFound:
     """The error for a model that does not exist; ``field`` is the place where the client named it."""
-    return NotFound(f"there is no model {name}", [Problem(field, "is not a model", "GET /models lists them")])
+    return NotFound(f"there is no model {name}", [Problem(field, "is not a model", MODELS)])
 
 
 class RequestConflict(OnepassError):

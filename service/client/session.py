@@ -14,13 +14,12 @@ from uuid import uuid4
 import httpx
 from typer import BadParameter, Option
 
-from service.client.display import shortened, suggested
+from service.client.display import shortened
 from service.client.failures import Failed
 
 PORT = 8000
 TIMEOUT_S = 60.0
 WAIT_S_MAX = 10.0  # longest wait before a retry, even if Retry-After is longer
-LISTED_MAX = 1000  # most models listed to find the one that a mistyped name may mean
 ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
 MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
 IN_FLAGS = (
@@ -99,14 +98,13 @@ class Running(Service):
 
 
 class Refused(Failed):
-    """The service refused a request; the hint follows its sentence.
+    """The service refused a request.
 
     ``errors`` are those of the problem document; ``passes`` says whether a retry may succeed.
     """
 
-    def __init__(self, response: httpx.Response, hint: str = "") -> None:
-        self._url, self._hint = response.url, hint
-        self._document, self.status = document_of(response), response.status_code
+    def __init__(self, response: httpx.Response) -> None:
+        self._url, self._document, self.status = response.url, document_of(response), response.status_code
         self.errors = [one for one in self._document.get("errors") or () if isinstance(one, dict)]
         is_down = str(self._document.get("type")).rpartition("/")[2] == MODEL_DOWN
         self.passes = self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down
@@ -120,7 +118,7 @@ class Refused(Failed):
         detail = str(document.get("detail") or document.get("error") or document.get("title") or "refused")
         if errors and all(str(one.get("problem")) in detail for one in errors):
             detail = f"refused with HTTP {self.status}"  # else the fields' words would appear twice
-        lines = [detail + self._hint, *shortened([_line(one) for one in errors], ERRORS_SHOWN)]
+        lines = [detail, *shortened([_line(one) for one in errors], ERRORS_SHOWN)]
         if self.status == httpx.codes.UNAUTHORIZED:
             lines.append("the key is given by --key or ONEPASS_API_KEY")
         if str(document.get("type", "")).startswith("/"):
@@ -167,7 +165,7 @@ class Session(httpx.Client):
                 failed, wait_s = self.unreachable(error), 0.5
                 passes = self._answered and "CERTIFICATE" not in str(error)
             else:
-                failed = refused = Refused(response, self._meant(request, response))
+                failed = refused = Refused(response)
                 passes, wait_s = refused.passes, _retry_after_s(response)
             if not passes or time.monotonic() + wait_s > give_up_at:
                 raise failed from None
@@ -188,17 +186,6 @@ class Session(httpx.Client):
             if refused.status != httpx.codes.NOT_FOUND:
                 raise
             return None
-
-    def _meant(self, request: httpx.Request, response: httpx.Response) -> str:
-        """Suggest the model that an unknown name may mean."""
-        errors = document_of(response).get("errors") or ()
-        if response.status_code != httpx.codes.NOT_FOUND or [one.get("field") for one in errors] != ["name"]:
-            return ""
-        with suppress(httpx.TransportError):
-            listed = document_of(super().send(self.build_request("GET", "models", params={"limit": LISTED_MAX})))
-            name = request.url.path.rpartition("/models/")[2].partition("/")[0]
-            return suggested(name, [one["name"] for one in listed.get("models") or ()])
-        return ""
 
     def unreachable(self, error: httpx.TransportError) -> Failed:
         """Say why there is no answer, and what to do."""

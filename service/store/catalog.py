@@ -164,15 +164,19 @@ class Catalog:
         (found,) = await self._connection.ask(("ZCARD", INDEX))
         return int(found)
 
-    async def names(self, limit: int, after: str | None = None) -> tuple[list[tuple[str, str]], str | None]:
-        """Up to ``limit`` models as (name, incarnation), by name, and the name to go on after, or None at the end."""
-        found, following = await self._page(limit, after, None)
+    async def names(
+        self, limit: int, after: str | None = None, wanted: Wanted | None = None
+    ) -> tuple[list[tuple[str, str]], str | None]:
+        """Up to ``limit`` models that are ``wanted`` as (name, incarnation), by name, and the name to go on after, or
+        None at the end.
+        """
+        found, following = await self._page(limit, after, wanted)
         return [(name, incarnation) for name, incarnation, *_ in found], following
 
     async def summaries(
         self, limit: int, after: str | None = None, wanted: Wanted | None = None
     ) -> tuple[list[Listed], str | None]:
-        """The same of models that are ``wanted``, with what is stored of each; nothing else of it is read."""
+        """The same with what is stored of each; nothing else of it is read."""
         found, following = await self._page(limit, after, wanted)
         listed: list[Listed] = []
         for name, incarnation, record, _ in found:

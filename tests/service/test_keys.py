@@ -188,6 +188,19 @@ def test_the_rate_is_a_bucket_of_one_second():
         keys.check(headers, "read", None)
 
 
+@pytest.mark.parametrize("path", ["models/shared", "models/shared/predict", "models/shared/features", "v2/models/shared"])
+async def test_an_unknown_model_lists_only_models_that_the_key_covers(locked, path):
+    """On ordinary routes, those of rows and those of the Open Inference Protocol."""
+    await locked.ask("PUT", "/models/t-two", json=DFOP, **as_("tenant"))
+    sent = ("POST", {"json": ROW}) if "predict" in path else ("GET", {})
+    answer = await locked.ask(sent[0], f"/{path}", **sent[1], **as_("tenant"))
+    assert 404 == answer.status_code
+    if path.startswith("v2"):
+        assert answer.json()["error"].endswith("(allowed: t-one, t-two)")
+    else:
+        assert ["t-one", "t-two"] == problem(answer, 404, "name")["errors"][0]["allowed"]
+
+
 async def test_metrics_name_only_models_that_the_key_may_touch(locked):
     """Of the models that lag a key of some models only sees and counts its own, and another key sees all of them."""
     engine = locked.engine

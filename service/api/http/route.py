@@ -19,14 +19,15 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from core.problems import Invalid
+from core.problems import LISTED_MAX, Invalid, Problem, suggestion
 from service.api.http import bodies, json_body
 from service.api.http.bodies import RESERVED
 from service.api.http.context import NAME, Context, known_queries
 from service.api.http.headers import LINES
+from service.api.http.keys import covered_by
 from service.api.http.media import JSON
 from service.api.http.problems import disconnected, invalid, problem, slug_of, status_of
-from service.errors import NotFound, Unavailable
+from service.errors import MODELS, NotFound, OnepassError, Unavailable
 from service.runtime.broadcast import OWNER
 
 logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")
@@ -71,7 +72,7 @@ class Needs:
 def _bad_name(method: str) -> Exception:
     if method == "PUT":
         return Invalid.of("name", "is not a model name", NAME.pattern)
-    return NotFound("there is no such model: models cannot have this name")
+    return NotFound("there is no such model: models cannot have this name", [Problem("name", "is not a model", MODELS)])
 
 
 READ, LEARN, ADMIN = Depends(Needs("read")), Depends(Needs("learn")), Depends(Needs("admin"))
@@ -183,7 +184,7 @@ def answered(
         try:
             response = await answer(request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
-            response = refused(error, request.method, path, refusal)
+            response = refused(await with_models(error, request), request.method, path, refusal)
         context: Context = request.app.context
         if RESERVED in request.scope:
             context.budget.release(request.scope)
@@ -194,6 +195,21 @@ def answered(
         return response
 
     return handle
+
+
+async def with_models(error: BaseException, request: Request) -> BaseException:
+    """The error of a request; that of a model that does not exist lists those that do and that its key covers."""
+    if not isinstance(error, NotFound) or [one.allowed for one in error.problems] != [MODELS]:
+        return error
+    context: Context = request.app.context
+    try:
+        covers = covered_by(context.keys.caller(request.scope[LINES]))
+        found, more = await context.engine.store.catalog.names(LISTED_MAX, wanted=covers)
+    except (OnepassError, asyncio.CancelledError):  # the store went down, or the key expired, since it was found that there is no such model
+        return error
+    names, (problem,) = [name for name, _ in found], error.problems
+    meant = suggestion(request.path_params.get("name"), names) or (f"; {MODELS}" if more else "")
+    return NotFound(f"{error.detail}{meant}", [problem._replace(allowed=names)])
 
 
 def refused(

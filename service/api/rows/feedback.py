@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from core.entry import Rows
-from core.problems import Invalid, Problem
+from core.problems import NAMED_MAX, Invalid, Problem
 from service.api.http.context import Context, Ctx, ModelName, idempotency_key
 from service.api.http.route import LEARN
 from service.api.openapi import examples
@@ -177,7 +177,9 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     """Learn the label of a tracked prediction: the stored row, scored by the prediction that was served."""
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, prediction_id, ids[0])
     if blob is None and seen is None:
-        problem = Problem("prediction_id", "is unknown, expired, or already has its label", "GET .../pending")
+        waiting, _ = await ctx.engine.pending.list(replica.name, replica.incarnation, NAMED_MAX)
+        known = [own for own, *_ in waiting]
+        problem = Problem("prediction_id", "is unknown, expired, or already has its label", known)
         raise NotFound("there is no such tracked prediction", [problem])
     validator = validator_of(ctx, replica)
     identity = Identity(ids, digests_of(validator.bare_labels(row)))

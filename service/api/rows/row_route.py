@@ -20,7 +20,7 @@ from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_q
 from service.api.http.headers import ALWAYS, LINES, MODEL, REQUEST_ID, begin_request
 from service.api.http.media import JSON
 from service.api.http.problems import invalid
-from service.api.http.route import Route, refused
+from service.api.http.route import Route, refused, with_models
 
 _JSON = (b"content-type", JSON.encode())
 
@@ -111,7 +111,7 @@ class RowRoute(Route):
         except RequestValidationError as error:
             found = refused(invalid(error.errors()), "POST", self.path)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
-            found = refused(error, "POST", self.path)
+            found = refused(await with_models(error, request), "POST", self.path)
         if RESERVED in scope:
             context.budget.release(scope)
         seconds, status = perf_counter() - started, 200 if type(found) is bytes else found.status_code
