@@ -33,8 +33,7 @@ class OnepassError(Exception):
 
     def __init__(self, detail: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(detail)
-        self.detail = detail
-        self.problems = problems
+        self.detail, self.problems = detail, problems
 
 
 class NotFound(OnepassError):
@@ -44,12 +43,10 @@ class NotFound(OnepassError):
     ``errors`` names the field and lists what does exist, up to 100 names.
     - A ``prediction_id``: it already has its label, or has expired (``ONEPASS_PREDICTION_TTL_S``, a day). Send the row
       with its features instead.
-    - A snapshot: ``GET /models/NAME/snapshots`` lists the versions that are kept.
     """
 
 
-MODELS = "GET /models lists them"
-"""What is allowed in place of a model that does not exist; the API replaces it by the models that the key covers."""
+MODELS = "GET /models lists them"  # the API replaces it by the names of those that the key covers
 
 
 def no_model(name: str, field: str = "name") -> NotFound:

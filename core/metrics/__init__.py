@@ -39,11 +39,15 @@ def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header
 
 
 def regression_batch(predicted: Floats, truth: Floats) -> Header:
-    """Squared and absolute error, r2, bias and median absolute error over n rows of finite numbers."""
+    """Squared and absolute error, r2, bias and median absolute error over n rows; NaN predicts nothing: unscored."""
+    scored = ~np.isnan(predicted)
+    predicted, truth, counts = predicted[scored], truth[scored], {"rows": len(scored)}
+    if not scored.all():
+        counts["unscored"] = len(scored) - len(truth)
     if not len(truth):
-        return {"rows": 0, **dict.fromkeys(("mse", "mae", "r2", "bias", "median_ae"))}
+        return {**counts, **dict.fromkeys(("mse", "mae", "r2", "bias", "median_ae"))}
     with np.errstate(over="ignore"):
         errors = np.clip(predicted - truth, -ERROR_MAX, ERROR_MAX)
     sizes = np.abs(errors)
     location = {"bias": number(errors.mean()), "median_ae": number(float(np.median(sizes)))}
-    return {"rows": len(truth), **scores((errors**2).mean(), sizes.mean(), variance(truth)), **location}
+    return {**counts, **scores((errors**2).mean(), sizes.mean(), variance(truth)), **location}

@@ -7,10 +7,11 @@
     median_ae   median of |e|: exact in the window, else from bounded counts, within 3.2 % (error_sketch)
 
 The baseline ``last_value`` predicts the latest number known at the moment of the prediction; it is scored where there
-was one, hence not at the first row. The model's own figures are of all rows. It is compared on the baseline's rows
-alone (``paired``): the first row is predicted by a model that has learned nothing, and where labels are far from 0 its
-error would outweigh those of thousands of rows. So there are three series of errors: the model's, the baseline's, and
-the model's on the baseline's rows.
+was one, hence not at the first row. The model's own figures are of all rows that it predicted; an observer's other
+rows, for which nothing was served, are *unscored*: they count as rows, and as last values. The model is compared on the
+baseline's rows alone (``paired``): the first row is predicted by a model that has learned nothing, and where labels are
+far from 0 its error would outweigh those of thousands of rows. So there are three series of errors: the model's, the
+baseline's, and the model's on the baseline's rows.
 
 The running means are recursions (m += (x - m)/n), never sums. Errors are clipped to +-1e150, and for the variance so is
 the truth: squares then stay at or below 4e300, and no finite input makes anything overflow. In ``fading`` a mean is
@@ -46,6 +47,7 @@ ERROR_MAX = 1e150  # larger errors count as this; its square is the largest squa
 LOSS_MAX = 1e300
 NOTHING = math.nan  # the baseline predicted nothing: no number was known
 AS_NOW = math.inf  # the prediction of the baseline is not known: its present one counts instead
+UNSCORED = -math.inf  # in its place: the row was not predicted
 AS_IT_IS = np.empty(0)  # the predictions of the baseline: for all rows, its present one
 
 # Scalars; the row count is the first one, the stride and the number of points the last ones. Of the truth: the latest,
@@ -57,7 +59,7 @@ SCALARS = 10
 MODEL, BASELINE, PAIRED = 0, 1, 2
 SERIES_ROWS, SQUARE, SIZE, ERROR = range(4)
 SERIES_FADING, SERIES_COLUMNS = 4, 8
-# Columns of the ring: error, clipped truth, the baseline's error (NaN where it predicted nothing).
+# Columns of the ring: error, clipped truth, the baseline's error; NaN where nothing was predicted.
 RING = 3
 COUNTED_ERRORS = f"{VECTOR}, {TABLE}, {TABLE}, {TABLE}, {TABLE}, f8"
 """Numba's types of ``ErrorArrays`` and of the fading factor."""
@@ -101,6 +103,8 @@ def window_means(ring: Floats, width: int) -> Floats:
     found = np.zeros((3, 3))
     for i in range(width):
         error, baseline = ring[i, 0], ring[i, 2]
+        if np.isnan(error):
+            continue
         _add_to(found[MODEL], error)
         if not np.isnan(baseline):
             _add_to(found[BASELINE], baseline)
@@ -122,14 +126,14 @@ def _follow(series: Floats, error: float, fading: float) -> None:
 
 
 @njit(cache=True)
-def _count(error: float, s: Floats, errors: Floats, fading: float) -> None:
-    """Count an error in its bin."""
+def _count(error: float, n: float, s: Floats, errors: Floats, fading: float) -> None:
+    """Count the n-th error in its bin."""
     s[WEIGHT] /= fading
     place = bin_of(error)
     at = 0 if place == ZERO else 1 + place - int(s[OCTAVE]) * PER_OCTAVE
     errors[0, at] += 1.0
     errors[1, at] += s[WEIGHT]
-    if s[ROWS] % RESCALED == 0.0:
+    if n % RESCALED == 0.0:
         for k in range(errors.shape[1]):
             errors[1, k] /= s[WEIGHT]
         s[WEIGHT] = 1.0
@@ -142,42 +146,46 @@ def absorb_rows(
 ) -> int:  # fmt: skip
     """Score rows one by one: DONE; nothing changes if a number is not finite, or an error has no bin yet."""
     first = int(s[OCTAVE]) * PER_OCTAVE
-    done = DONE
+    done, told = DONE, baselines.shape[0] > 0
     for i in range(truth.shape[0]):
-        if not (np.isfinite(truth[i]) and np.isfinite(predicted[i])):
+        if not (np.isfinite(truth[i]) and (np.isfinite(predicted[i]) or (told and baselines[i] == -np.inf))):
             return _NOT_FINITE
+        if told and baselines[i] == -np.inf:
+            continue
         place = bin_of(predicted[i] - truth[i])
         if place != ZERO and not first <= place < first + errors.shape[1] - 1:
             done = _NO_ROOM
     if done == _NO_ROOM:
         return done
+    model = series[MODEL]
     for i in range(truth.shape[0]):
-        error, level = _clip(predicted[i] - truth[i]), _clip(truth[i])
-        last = s[LAST] if s[ROWS] > 0.0 else np.nan
-        if baselines.shape[0] and baselines[i] != np.inf:
-            last = baselines[i]
-        baseline = np.nan if np.isnan(last) else _clip(last - truth[i])
+        error, level, baseline = np.nan, _clip(truth[i]), np.nan
+        if not (told and baselines[i] == -np.inf):
+            error = _clip(predicted[i] - truth[i])
+            last = s[LAST] if s[ROWS] > 0.0 else np.nan
+            if told and baselines[i] != np.inf:
+                last = baselines[i]
+            baseline = np.nan if np.isnan(last) else _clip(last - truth[i])
+            _follow(model, error, fading)
+            before = level - s[LEVEL]
+            s[LEVEL] += before / model[SERIES_ROWS]
+            s[VAR] += (max(before * (level - s[LEVEL]), 0.0) - s[VAR]) / model[SERIES_ROWS]
+            before = level - s[F_LEVEL]
+            s[F_LEVEL] += before / model[SERIES_FADING]
+            s[F_DEV] = fading * s[F_DEV] + max(before * (level - s[F_LEVEL]), 0.0)
+            _count(error, model[SERIES_ROWS], s, errors, fading)
+            if not np.isnan(baseline):
+                _follow(series[BASELINE], baseline, fading)
+                _follow(series[PAIRED], error, fading)
         at = int(s[ROWS]) % ring.shape[0]
         ring[at, 0], ring[at, 1], ring[at, 2] = error, level, baseline
-
         s[ROWS] += 1.0
-        _follow(series[MODEL], error, fading)
-        before = level - s[LEVEL]
-        s[LEVEL] += before / s[ROWS]
-        s[VAR] += (max(before * (level - s[LEVEL]), 0.0) - s[VAR]) / s[ROWS]
-        before = level - s[F_LEVEL]
-        s[F_LEVEL] += before / series[MODEL, SERIES_FADING]
-        s[F_DEV] = fading * s[F_DEV] + max(before * (level - s[F_LEVEL]), 0.0)
-        _count(error, s, errors, fading)
-        if not np.isnan(baseline):
-            _follow(series[BASELINE], baseline, fading)
-            _follow(series[PAIRED], error, fading)
         s[LAST] = truth[i]
 
         if s[ROWS] % s[STRIDE] == 0.0:
             means = window_means(ring, int(min(s[ROWS], float(ring.shape[0]))))
             paired = series[PAIRED, SQUARE] if series[PAIRED, SERIES_ROWS] > 0.0 else np.nan
-            window, both = means[:, SQUARE], series[MODEL, SQUARE]
+            window, both = means[:, SQUARE], model[SQUARE] if model[SERIES_ROWS] > 0.0 else np.nan
             add_point(s, history, np.array([window[0], both, means[0, SIZE], window[1], window[2], paired]))
     return done
 
@@ -227,7 +235,7 @@ class RegressionMetrics(PrequentialMetrics):
                 "ring",
                 RING,
                 within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
-                places={(0, 1): Range(-ERROR_MAX, ERROR_MAX)},
+                places={1: Range(-ERROR_MAX, ERROR_MAX)},
             ),
             "history": history_of(POINT),
         }
@@ -243,8 +251,8 @@ class RegressionMetrics(PrequentialMetrics):
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
         Predictions and numbers are (n,). ``baselines``: (n,) what ``last_value`` predicted then, a number, ``NOTHING``
-        or ``AS_NOW``; or (0,): as now for all rows. Raises ``ValueError`` for other lengths, or a number that is not
-        finite; nothing changed.
+        ``AS_NOW``, or ``UNSCORED`` for a row without a prediction; or (0,): as now for all rows. Raises ``ValueError``
+        for other lengths, or a number that is not finite; nothing changed.
         """
         n = len(truth)
         if len(predicted) != n or (len(baselines) and len(baselines) != n):
@@ -252,6 +260,7 @@ class RegressionMetrics(PrequentialMetrics):
         while (done := absorb_rows(predicted, truth, baselines, *(arrays := self.arrays(n)), self.fading)) == _NO_ROOM:
             with np.errstate(over="ignore"):
                 sizes = np.abs(predicted - truth)
+            sizes = sizes[~np.isnan(sizes)]
             self.errors, self.scalars[OCTAVE] = covering(self.errors, int(self.scalars[OCTAVE]), sizes)
         if done != DONE:
             raise ValueError("a number is not finite")
@@ -279,6 +288,7 @@ class RegressionMetrics(PrequentialMetrics):
         """The answer of ``GET /models/{name}/metrics``; undefined numbers are None."""
         spans = self._spans()
         found = self._report(**{name: span.report() for name, span in spans.items()})
+        found["unscored"] = self.rows - int(self.series[MODEL, SERIES_ROWS])
         return found | {"paired": {name: {"rows": span.rows, **span.errors(PAIRED)} for name, span in spans.items()}}
 
     def quality(self, _costs: Floats | None = None) -> Quality:
@@ -292,8 +302,9 @@ class RegressionMetrics(PrequentialMetrics):
         middle = median(self.errors[0], int(s[OCTAVE]))
         overall = NumberSpan(means, means[MODEL, 2], s[VAR], middle, int(rows[BASELINE]))
 
-        errors, truth, _ = self.ring[: min(self.rows, self.window)].T
-        means = window_means(self.ring, len(errors))
+        ring = self.ring[: min(self.rows, self.window)]
+        errors, truth, _ = ring[~np.isnan(ring[:, 0])].T
+        means = window_means(self.ring, len(ring))
         bias, middle = (errors.mean(), np.median(np.abs(errors))) if len(errors) else (math.nan, math.nan)
         window = NumberSpan(means[:, SQUARE:], bias, variance(truth), middle, int(means[BASELINE, SERIES_ROWS]))
 
@@ -307,11 +318,11 @@ class RegressionMetrics(PrequentialMetrics):
         """Counts within the rows; bins of whole octaves."""
         super()._check(held, found)
         s, series, errors = held["scalars"], held["series"], held["errors"]
-        if series[MODEL, SERIES_ROWS] != s[ROWS] or (series[:, SERIES_ROWS] > s[ROWS]).any():
+        if series[MODEL, SERIES_ROWS] > s[ROWS] or (series[:, SERIES_ROWS] > series[MODEL, SERIES_ROWS]).any():
             raise ValueError("series: other rows than there are")
         self._check_weight(s[WEIGHT])
         octaves, odd = divmod(errors.shape[1] - 1, PER_OCTAVE)
-        if odd or s[OCTAVE] + octaves > OCTAVES or errors[0].sum() != s[ROWS]:
+        if odd or s[OCTAVE] + octaves > OCTAVES or errors[0].sum() != series[MODEL, SERIES_ROWS]:
             raise ValueError("errors: not the counts of so many rows")
 
 

@@ -199,7 +199,8 @@ def compare_anew(model: Model) -> None:
 
 def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
     """Rows of an observer, whose answers are what the model outside predicted."""
-    outside = [None] * len(rows.raw) if rows.outside is None else list(rows.outside)
+    given = [None] * len(rows.raw) if rows.outside is None else rows.outside
+    outside = [None if value != value else value for value in given]  # noqa: PLR0124  NaN: nothing was served
     by = model.own.learner_id
     return replace(rows, returned=[ServedPrediction(prediction, by=by) for prediction in outside])
 

@@ -24,6 +24,7 @@ from core.metrics.regression import (
     COUNTED_ERRORS,
     DONE,
     NOTHING,
+    UNSCORED,
     absorb_rows,
     squared_error,
     squared_errors,
@@ -130,7 +131,8 @@ class NumberAnswers(Holder):
         scored, baselines = self._by_returned(scored, rows.returned)
         metrics.absorb(scored.predicted, truth, baselines)
         bounds = returned_bounds([() if one is None else one.interval for one in rows.returned])
-        intervals.absorb(scored.predicted, truth, bounds)
+        known = baselines != UNSCORED
+        intervals.absorb(scored.predicted[known], truth[known], bounds[known])
         return scored
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:
@@ -143,6 +145,9 @@ class NumberAnswers(Holder):
         baselines = np.full(len(returned), AS_NOW)
         for row, one in enumerate(returned):
             if one is None:
+                continue
+            if one.prediction is None:  # of an observer, for which nothing was served
+                predicted[row], baselines[row] = np.nan, UNSCORED
                 continue
             predicted[row] = one.prediction
             if one.baselines is not None:

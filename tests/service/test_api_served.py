@@ -195,14 +195,26 @@ async def test_an_observer(api):
     problem(await api.ask("PUT", f"{other}/challengers/eye", json={"algorithm": "observer"}), 422, "algorithm")
 
 
-async def test_an_observer_of_numbers_needs_them(api):
-    """A row that it cannot score is refused, as is a text; otherwise errors are those of what was served."""
+async def test_an_observer_of_numbers(api):
+    """Errors are those of what was served; a row without is not scored, and a text is refused."""
     path = await api.new({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
-    await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": 1})
     await api.refuses(f"{path}/feedback", 422, "served", json={"features": ROWS[0], "label": 1, "served": "2"})
-    await api.post(f"{path}/feedback", {"features": ROWS[0], "label": 1, "served": 3})
+    for more in ({}, {"served": None}):
+        silent = await api.post(f"{path}/feedback", {"features": ROWS[0], "label": 1, **more})
+        assert (None, None, False) == tuple(silent[name] for name in ("prediction", "loss", "learned"))
+    assert 4.0 == (await api.post(f"{path}/feedback", {"features": ROWS[0], "label": 1, "served": 3}))["loss"]
+    batch = {"columns": ["a", "b"], "data": [[1, 2]] * 3, "labels": [1, 2, 3], "served": [None, 4, None]}
+    told = await api.post(f"{path}/feedback/batch", batch)
+    assert ([None, 4.0, None], [None, 4.0, None]) == (told["predictions"], told["losses"])
+    assert (3, 2, 4.0) == tuple(told["metrics"][name] for name in ("rows", "unscored", "mse"))
+    table = "a,b,label,served\n1,2,3,\n1,2,3,5\n"
+    csv = {"content": table, "headers": {"Content-Type": "text/csv"}}
+    told = await api.ask("POST", f"{path}/feedback/batch?label=label&served=served", **csv)
+    assert [None, 5.0] == told.json()["predictions"]
     found = await api.get(f"{path}/metrics")
+    assert (8, 5) == (found["rows"], found["unscored"])
     assert 4.0 == found["overall"]["mse"] == found["baselines"]["served"]["mse"]
+    assert 4.0 == (await api.post(f"{path}/evaluate", batch))["metrics"]["mse"]
 
 
 async def test_a_second_service_has_the_same_state(start):

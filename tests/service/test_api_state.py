@@ -49,7 +49,7 @@ async def test_snapshots_are_listed_and_restored(api):
     """Newest first; what is kept can be gone back to, predictions bit for bit, and the version goes on."""
     path = await api.learnt(rows=5)
     taken = await api.post(f"{path}/snapshots", status=201)
-    assert {"version", "rows", "bytes", "time"} == set(taken)
+    assert {"version", "rows", "bytes", "time", "incarnation"} == set(taken)
     then = await predictions(api, path)
     await api.post(f"{path}/feedback/batch", {**columnar(6), "labels": ["DOWN"] * 6})
     await api.post(f"{path}/snapshots", status=201)

@@ -188,7 +188,9 @@ def test_the_rate_is_a_bucket_of_one_second():
         keys.check(headers, "read", None)
 
 
-@pytest.mark.parametrize("path", ["models/shared", "models/shared/predict", "models/shared/features", "v2/models/shared"])
+@pytest.mark.parametrize(
+    "path", ["models/shared", "models/shared/predict", "models/shared/features", "v2/models/shared"]
+)
 async def test_an_unknown_model_lists_only_models_that_the_key_covers(locked, path):
     """On ordinary routes, those of rows and those of the Open Inference Protocol."""
     await locked.ask("PUT", "/models/t-two", json=DFOP, **as_("tenant"))

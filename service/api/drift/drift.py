@@ -172,9 +172,6 @@ async def list_drift(
         Text | None,
         Query(description=f"A whole number is a time in ms since 1970; otherwise {TIMES}. Compared to `time`."),
     ] = None,
-    consistency: Annotated[  # noqa: ARG001  the answer always comes from the store
-        Literal["eventual", "strong"], Query(description="Has no effect: the answer always comes from the store.")
-    ] = "strong",
     form: Format = "json",
 ) -> Response:
     """Drift events of all models.

@@ -205,7 +205,10 @@ async def with_models(error: BaseException, request: Request) -> BaseException:
     try:
         covers = covered_by(context.keys.caller(request.scope[LINES]))
         found, more = await context.engine.store.catalog.names(LISTED_MAX, wanted=covers)
-    except (OnepassError, asyncio.CancelledError):  # the store went down, or the key expired, since it was found that there is no such model
+    except (
+        OnepassError,
+        asyncio.CancelledError,
+    ):  # the store went down, or the key expired, since it was found that there is no such model
         return error
     names, (problem,) = [name for name, _ in found], error.problems
     meant = suggestion(request.path_params.get("name"), names) or (f"; {MODELS}" if more else "")

@@ -69,6 +69,12 @@ class ChallengerEntry(BaseModel):
     difference: Difference
 
 
+class PutChallenger(ChallengerEntry):
+    """The challenger, and which model it challenges."""
+
+    incarnation: Incarnation
+
+
 class Champion(BaseModel):
     """The learner whose predictions the model returns."""
 
@@ -108,9 +114,9 @@ async def list_challengers(request: Request, replica: ReadModel) -> Response:
     "/models/{name}/challengers/{challenger}",
     dependencies=[ADMIN],
     status_code=201,
-    response_model=ChallengerEntry,
+    response_model=PutChallenger,
     response_description="Added; it learns every row from now on",
-    responses={200: {"model": ChallengerEntry, "description": "It already exists; at most `promote` has changed"}},
+    responses={200: {"model": PutChallenger, "description": "It already exists; at most `promote` has changed"}},
 )
 async def put_challenger(
     ctx: Ctx,
@@ -138,7 +144,8 @@ async def put_challenger(
 
     replica = await _commit(ctx, name, request, key, plan, await request.body())
     async with replica.held():
-        return json_of(encode(changes.challenger_shown(replica.model, challenger)), 200 if known else 201)
+        shown = {**changes.challenger_shown(replica.model, challenger), "incarnation": replica.incarnation}
+        return json_of(encode(shown), 200 if known else 201)
 
 
 @deletion.delete(

@@ -168,7 +168,9 @@ class Scores(BaseModel):
     )
     average_precision: float | None = Field(None, examples=[0.9], description="With two classes: of the second.")
     unscored: RowCount | None = Field(
-        None, examples=[0], description="Rows that could not be predicted because no label was known yet."
+        None,
+        examples=[0],
+        description="Rows without a prediction: no label was known yet, or an observer was told none.",
     )
     per_class: dict[str, ClassScores] | None = Field(None, description="By label; the classes of `confusion`.")
     confusion: Confusion | None = None

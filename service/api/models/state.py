@@ -47,6 +47,12 @@ class SnapshotEntry(BaseModel):
     time: Time
 
 
+class TakenSnapshot(SnapshotEntry):
+    """The snapshot that was taken."""
+
+    incarnation: Incarnation
+
+
 class SnapshotList(BaseModel):
     """The kept snapshots, newest first."""
 
@@ -83,12 +89,13 @@ def _replaced(replica: Replica, reply: Reply) -> Replaced:
 
 
 @router.post("/models/{name}/snapshots", dependencies=[ADMIN, EMPTY], status_code=201)
-async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> SnapshotEntry:
+async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> TakenSnapshot:
     """Take a snapshot now.
 
     Snapshots are also taken automatically as the log grows; the newest are kept (`ONEPASS_SNAPSHOTS_KEPT`).
     """
-    return _snapshot(await ctx.engine.snapshotter.take(replica))
+    taken = _snapshot(await ctx.engine.snapshotter.take(replica))
+    return TakenSnapshot(**dict(taken), incarnation=replica.incarnation)
 
 
 @router.get("/models/{name}/snapshots", dependencies=[READ])

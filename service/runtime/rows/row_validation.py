@@ -276,15 +276,12 @@ class RowValidator:
         """The predictions of a model outside for each row, None or NaN if it has none; None if nothing was sent.
 
         Raises:
-            Invalid: a value that no label can be; or an observer of numbers lacks one.
+            Invalid: a value that no label can be.
         """
         values, path = table.served, table.path("served")
-        lacks = [] if values is None else [at for at, value in enumerate(values) if value in (None, "")]
-        if self.config.algorithm.observes and self.config.task == "regression" and (values is None or lacks):
-            raise Invalid.of(path(lacks[0] if lacks else 0), "is required: an observer of numbers scores it")
         if values is None:
             return None
-        kept = [at for at in range(len(values)) if at not in {*lacks}]
+        kept = [at for at, value in enumerate(values) if value not in (None, "")]
         given, place = [values[at] for at in kept], lambda at: path(kept[at])
         if self.config.task == "regression":
             numbers = np.full(len(values), np.nan)

@@ -6,8 +6,9 @@ import pytest
 from core.entry import Challenge, Promote, Reset, ServedPrediction, Switch
 from core.features import Feature
 from core.metrics.outside import COMPARED_MIN
+from core.model import save
 from core.problems import Conflict
-from tests.core.twin import Fed
+from tests.core.twin import Fed, Twin
 
 N = 900
 RNG = np.random.default_rng(4)
@@ -130,6 +131,31 @@ def test_an_observer_judges(labels):
     assert (None, None, 1) == tuple(found["overall"][name] for name in ("log_loss", "ece", "unscored"))
     with pytest.raises(Conflict, match="observer"):
         model.predict(X[:1])
+
+
+def test_an_observer_of_numbers_scores_what_was_served():
+    """The figures are those of the served rows alone, in blocks as row by row, and the state can be saved at any."""
+    served, known = SERVED_NUMBERS.copy(), RNG.random(N) < 0.7
+    served[~known] = np.nan
+    model, slow = (
+        kind(body("observer", "regression", metrics={"window": 100, "fading": 0.99})) for kind in (Fed, Twin)
+    )
+    outcome = teach(model, slice(0, N), NUMBERS, served)
+    assert [None if np.isnan(one) else one for one in served] == outcome.predictions
+    assert (known == [loss is not None for loss in outcome.losses]).all()
+    for row in range(N):
+        teach(slow, slice(row, row + 1), NUMBERS, served)
+    assert save.to_bytes(model.machine) == save.to_bytes(slow.machine)
+    found, errors = model.report, (served - NUMBERS)[known]
+    assert (N, N - known.sum()) == (found["rows"], found["unscored"])
+    assert np.mean(errors**2) == pytest.approx(found["overall"]["mse"])
+    assert 1.0 - np.mean(errors**2) / NUMBERS[known].var() == pytest.approx(found["overall"]["r2"])
+    late = (served - NUMBERS)[-100:][known[-100:]]
+    assert (np.abs(late).mean(), late.mean()) == pytest.approx((found["window"]["mae"], found["window"]["bias"]))
+    weights = 0.99 ** np.arange(len(errors))[::-1]
+    assert weights @ errors**2 / weights.sum() == pytest.approx(found["fading"]["mse"])
+    last = (NUMBERS[:-1] - NUMBERS[1:])[known[1:]]
+    assert np.mean(last**2) == pytest.approx(found["baselines"]["last_value"]["mse"])
 
 
 def test_an_observer_finds_drift_in_the_errors_of_the_outside_model():

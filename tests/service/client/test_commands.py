@@ -159,9 +159,9 @@ def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
     status, said, complained = shell("show", "nobody")
     assert (1, "") == (status, said)
     assert complained.startswith("onepass show: there is no model nobody\n")
-    assert "onepass models lists them" in complained
     assert f"  more: {url}/problems/" in complained
     shell("create", "strict", "--task", "classification", "--features", "a,b", "--labels", "UP,DOWN")
+    assert "  name: is not a model (strict" in shell("show", "nobody")[2]
     status, _, complained = shell("feedback", "strict", "a=1", "c=2", "--label", "SIDE")
     assert 1 == status
     assert "  features.c: " in complained
