@@ -216,8 +216,3 @@ class Outcome(Struct, array_like=True):
     feature_state: bytes = (
         b""  # the feature spaces after a step in a change of features, as JSON; the service fills it in
     )
-
-    @property
-    def new_labels(self) -> list[Label] | None:
-        """The classes that the rows added; None if there are none."""
-        return [label for _, label in self.joined] if self.joined else None

@@ -109,9 +109,9 @@ class Engine:
             numbers=itertools.count(1),
             states=store.states,
             waiting=Ledger(),
-            listening=self.notices.listening,
+            subscribed=self.notices.subscribed,
             current=self.models.current,
-            grown=self.snapshotter.mark_grown,
+            grown=self.snapshotter.grown,
         )
         self.models.attach = lambda replica: Actor(replica, shared)
         self.listing = Listing(store.catalog, self.models)

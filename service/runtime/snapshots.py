@@ -31,6 +31,9 @@ class Snapshotter:
     """Writes the snapshots of all loaded models; of one model one at a time.
 
     ``keep`` snapshots are kept per model; ``least_bytes`` is the least growth of the log between two.
+
+    Attributes:
+        grown: models whose log has grown, and whether by an append of this process.
     """
 
     def __init__(
@@ -47,12 +50,8 @@ class Snapshotter:
         self._models, self._committer, self._answers = models, committer, answers
         self._snapshots, self._stats = snapshots, stats
         self._keep, self._least_bytes = keep, least_bytes
-        self._grown: dict[Replica, bool] = {}
+        self.grown: dict[Replica, bool] = {}
         self._attempts: dict[Replica, asyncio.Task[None]] = {}
-
-    def mark_grown(self, replica: Replica, own: bool) -> None:
-        """A model's log has grown; ``own``: by an append of this process."""
-        self._grown[replica] = own or self._grown.get(replica, False)
 
     async def run(self) -> None:
         """Write due snapshots for ever; the supervisor restarts it should it die."""
@@ -64,15 +63,14 @@ class Snapshotter:
 
     def _begin_due(self) -> None:
         """Write what is due, each in a task: a model that somebody holds keeps no other waiting."""
-        grown, self._grown = self._grown, {}
-        for replica, own in grown.items():
-            if not self._due(replica, own) or replica in self._attempts:
-                continue
-            if len(self._attempts) == AT_ONCE:
-                self.mark_grown(replica, own)
-                continue
-            task = self._attempts[replica] = asyncio.get_running_loop().create_task(self._attempt(replica))
-            task.add_done_callback(lambda _, replica=replica: self._attempts.pop(replica))  # type: ignore[misc]
+        for replica, own in [*self.grown.items()]:
+            begins = self._due(replica, own) and replica not in self._attempts
+            if begins and len(self._attempts) == AT_ONCE:
+                continue  # another turn
+            del self.grown[replica]
+            if begins:
+                task = self._attempts[replica] = asyncio.get_running_loop().create_task(self._attempt(replica))
+                task.add_done_callback(lambda _, replica=replica: self._attempts.pop(replica))  # type: ignore[misc]
 
     async def flush(self) -> None:
         """Write a snapshot of every loaded model that has moved since its last one, longest tail first."""

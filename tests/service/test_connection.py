@@ -245,7 +245,7 @@ async def test_writing_to_a_connection_that_is_closed_is_a_lost_one(connection):
             pass
 
     await connection.ping()
-    (line,) = connection.topology.sole()._pool._free
+    (line,) = connection.topology.sole._pool._free
     line._transport.abort()
     line._transport = Closed()
     with pytest.raises(StoreDown, match="cannot be reached"):

@@ -115,7 +115,7 @@ def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:
             durability,
             incarnation,
             outcome.mapped,
-            outcome.new_labels,
+            [label for _, label in outcome.joined] if outcome.joined else None,
         )
     )
 
@@ -251,7 +251,7 @@ def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> 
         durability,
         incarnation,
         reply.answer.mapped,
-        reply.answer.new_labels,
+        [label for _, label in reply.answer.joined] or None,
     )
     return large_answer(answer)
 

@@ -250,7 +250,7 @@ class Actor:
             id_ttl_ms=shared.limits.id_ttl_ms,
             id_cap=shared.limits.ids_max,
             max_bytes=shared.limits.read_bytes_max,
-            listening=shared.listening(replica.name),
+            listening=-1 if shared.subscribed is None else int(replica.name in shared.subscribed),
             state_version=STATE_VERSION,
             summary=summaries.due(replica, self._loop.time()),
             size=size,
@@ -263,7 +263,7 @@ class Actor:
             return
         if commit.append.summary and appended.made is not None:
             self._replica.summary.settle(commit.append.version, commit.append.summary)
-        self._shared.grown(self._replica, True)
+        self._shared.grown[self._replica] = True
         try:
             little = self._little(commit, appended) if appended.code == "ok" else None
         except Exception:  # noqa: BLE001 - it recurs in the model's own task
@@ -390,7 +390,7 @@ class Actor:
         try:
             if await self._shared.reader.to_head(self._replica):
                 self._queue.reject_unfit(self._replica.model)
-            self._shared.grown(self._replica, False)
+            self._shared.grown.setdefault(self._replica, False)
             resolve(syncs)
         except OnepassError as error:
             if self._replica.gone:

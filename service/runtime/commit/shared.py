@@ -25,7 +25,6 @@ class Shared:
     numbers: "itertools.count[int]"  # of its appends
     waiting: Ledger  # bytes of all requests that wait
     states: States  # that entries name, and large segments
-    listening: Callable[[str], int]  # how many connections of this process get a model's notices (append_notices.py)
+    subscribed: set[str] | None  # the models whose notices this process gets; None in a cluster (append_notices.py)
     current: Callable[[Replica], Replica]  # the replica of a model that is in memory now, for one that has left it
-    # called with a replica whose log has grown, and whether by an append of this process
-    grown: Callable[[Replica, bool], None]
+    grown: dict[Replica, bool]  # models whose log has grown, and whether by an append of this process

@@ -33,14 +33,20 @@ class AppendNotice(NamedTuple):
 
 
 class AppendNotices:
-    """The channels of the models that a process holds, without its own appends, whose uids begin with ``writer``."""
+    """The channels of the models that a process holds, without its own appends, whose uids begin with ``writer``.
+
+    Attributes:
+        subscribed: the models whose notices this process gets; None in a cluster, whose nodes only know their own
+            subscribers. If a broken connection is still counted, another process may miss a notice: its sweep finds
+            the entry.
+    """
 
     def __init__(self, connection: Connection, writer: str) -> None:
         self._connection, self._own = connection, f" {writer}.".encode()
         self._wanted: set[str] = set()
         self._asked: set[str] = set()
         self._subscribed: set[str] = set()
-        self._alone = connection.node_key("") == ""
+        self.subscribed = self._subscribed if connection.node_key("") == "" else None
         self._changed = asyncio.Event()
         self.hearing = False  # whether the connection is subscribed
         self.heard = 0  # messages so far, subscriptions among them
@@ -55,14 +61,6 @@ class AppendNotices:
         self._wanted.discard(name)
         self._subscribed.discard(name)
         self._changed.set()
-
-    def listening(self, name: str) -> int:
-        """How many of this process's connections get the notices of a model: 1, 0, or -1 in a cluster, whose nodes
-        only know their own subscribers.
-
-        If a broken connection is still counted, another process may miss a notice: its sweep finds the entry.
-        """
-        return int(name in self._subscribed) if self._alone else -1
 
     async def held(self, names: Sequence[str]) -> set[str]:
         """Those of the models that a process has subscribed to, this one included: any that holds a model has.

@@ -113,7 +113,7 @@ class Connection:
         """
         if not calls:  # the lane would wait for an answer that never comes
             return []
-        way, sole = _Way(quick, safety, large_bytes), self.topology.sole()
+        way, sole = _Way(quick, safety, large_bytes), self.topology.sole
         results = await (self._spread(calls, way) if sole is None else self._send(sole, calls, way))
         for at, result in enumerate(results):
             if isinstance(result, Exception):

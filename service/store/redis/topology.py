@@ -39,17 +39,18 @@ ONLY = ("", 0)
 
 
 class Topology:
-    """The servers in charge, and which has what."""
+    """The servers in charge, and which has what.
+
+    Attributes:
+        sole: the server that has all keys; None: it is not known, or there is more than one.
+    """
 
     def __init__(self, find: Find, make: Callable[[ServerAddress], Node], slots: Slots, timeout_s: float) -> None:
         self._find, self._make, self._slots, self._timeout_s = find, make, slots, timeout_s
         self._known = {server: make(server) for server in {*slots} if server is not None}
+        self.sole = self._known.get(slots[0] or ONLY) if len(slots) == 1 else None
         self._looking: asyncio.Task[None] | None = None
         self._looked, self._turn = -math.inf, 0
-
-    def sole(self) -> Node | None:
-        """The server that has all keys; None: it is not known, or there is more than one."""
-        return self._known.get(self._slots[0] or ONLY) if len(self._slots) == 1 else None
 
     async def node(self, key: str | None) -> Node:
         """The server in charge of a key; None: any that is in charge of something.
@@ -126,6 +127,7 @@ class Topology:
             self._known.pop(server).close()
         for server in sorted(servers - {*self._known}):
             self._known[server] = self._make(server)
+        self.sole = self._known[slots[0]] if len(slots) == 1 and slots[0] is not None else None
 
 
 def topology(url: StoreUrl, timeout_s: float, connections_max: int) -> Topology:
