@@ -35,7 +35,7 @@ from core.entry import (
     Withdraw,
 )
 from core.features import Feature, Schema
-from core.model import challengers, save
+from core.model import learn, save
 from core.model.class_answers import ClassAnswers
 from core.model.cost import row_exact
 from core.model.model import LearnerParts, Model
@@ -115,17 +115,17 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     rows, classes = rows_of(segments), 0 if usual else len(model.labels)
     observes = model.own.config.algorithm.observes
     if observes:
-        rows = challengers.judged_outside(model, rows)
+        rows = learn.judged_outside(model, rows)
     switching = model.own.switching  # the first rows determine the space
     route, now = switching.routes.get(first.space), switching.now
     if route is not None and route.schema.exact:
         count_unknown(model.unknown, route.schema, rows.raw)
-    scored = challengers.learn_together(model, first.space, rows, entry_position_of)
+    scored = learn.learn_together(model, first.space, rows, entry_position_of)
     if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
         scored = model.own.answers.by_returned(scored, rows.returned)
     model.due_rows += sum(map(_due, segments))
     if rows.outside is not None or model.outside is not None:
-        challengers.score_outside(model, rows, scored)
+        learn.score_outside(model, rows, scored)
     learned = _outcomes(model, segments, scored, rows.returned, route is not None and not observes)
     if not usual and len(model.labels) > classes and model.config.labels is None:
         learned[0].joined = [*model.labels.first_rows(rows.labels, classes)]
@@ -200,11 +200,11 @@ def _step(model: Model, segment: _Step, learner_id: str) -> Outcome:
         case Configure():
             _configure(model, segment)
         case Challenge():
-            challengers.challenge(model, segment, learner_id)
+            learn.challenge(model, segment, learner_id)
         case Withdraw():
-            challengers.withdraw(model, segment)
+            learn.withdraw(model, segment)
         case Promote():
-            challengers.promote_asked(model, segment)
+            learn.promote_asked(model, segment)
         case _:
             assert_never(segment)
     return Outcome(model.rows)
@@ -250,7 +250,7 @@ def _reset(model: Model) -> None:
     for one in model.challengers.values():
         one.parts = _reset_parts(one.parts)
     model.unknown, model.outside, model.due_rows = {}, None, 0
-    challengers.compare_anew(model)
+    learn.compare_anew(model)
 
 
 def _reset_parts(parts: LearnerParts) -> LearnerParts:
@@ -301,7 +301,7 @@ def _configure(model: Model, segment: Configure) -> None:
     for parts, change in zip(model.learners, changes, strict=True):
         _change(parts, change)
     if (before.class_costs, before.cost_max) != (model.config.class_costs, model.config.cost_max):
-        challengers.compare_anew(model)
+        learn.compare_anew(model)
 
 
 def _change(parts: LearnerParts, change: LearnerChange) -> None:

@@ -1,22 +1,40 @@
-"""Predict, then learn labelled rows of one space with a learner's models, and test the predictions for drift.
+"""Labelled rows: each learner of a model predicts, then learns them, its predictions are tested for drift, and
+challengers are compared.
 
 Rows are cut where a class appears for the first time, or returns: its first row is predicted without it. If the model
 acts on drift, they are also cut at every row that can raise an alarm.
+
+Challengers are further learners of the model's rows, in the same order. A challenger starts with the row after the
+entry that adds it: in the present feature space, with the classes seen so far, and untrained. From then on it takes
+every step of the model: rows, changes of features, settings, resets. A promotion makes the challenger the model's own
+learner, and the former one the challenger "previous".
+
+What a model outside Onepass predicted comes with the rows. It is compared with the model, or judged alone by an
+``observer``, whose answers it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.contract import joined
+from core.config.challengers import promote_of
+from core.contract import Floats, joined
+from core.drift.outbox import Joined, changes_of, of_alarm
+from core.entry import Challenge, EntryPositionOf, Promote, ServedPrediction, Withdraw
+from core.metrics.difference import NO_NUMBERS, PairedDifference
+from core.metrics.outside import OutsideScores, number_losses
 from core.model.class_answers import ClassAnswers
-from core.model.drift_response import DriftResponse
-from core.model.model import LearnerParts
-from core.model.rows import BlockRows, Scored, predicted_by
+from core.model.drift_response import DriftResponse, LocatedAlarm
+from core.model.model import Challenger, LearnerParts, Model
+from core.model.plans import PREVIOUS, plan_challenge, unproven
+from core.model.rows import BlockRows, Returned, Scored, predicted_by
+from core.problems import Conflict
 from core.switching.phases import SpaceRoute
+
+# ---------------------------------------------------------------- one learner
 
 
 def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -> Scored:
@@ -113,3 +131,205 @@ def _learn_block(
     else:
         model.take_alarms()
     return scored
+
+
+TEST_EVERY = 100  # challengers are promoted automatically only after rows whose number is a multiple of this
+
+
+# ---------------------------------------------------------------- all learners
+
+
+def learn_together(model: Model, space: str, rows: BlockRows, entry_position_of: EntryPositionOf) -> Scored:
+    """Let all learners learn the rows; one may be promoted in between. Returns the own learner's scores."""
+    count = len(rows.raw)
+    scored: list[Scored] = []
+    if not model.challengers:
+        alone = learn_rows(model.own, space, rows, own=True)
+        if model.own.drift_response is not None and model.own.drift_response.alarms:
+            report_alarms(model, entry_position_of)
+        return alone
+    for part in _parts_between_tests(model.rows, count, model.challengers):
+        scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
+        report_alarms(model, entry_position_of)
+        if count and model.rows % TEST_EVERY == 0 and (name := promotable(model.challengers)) is not None:
+            promote(model, name, "auto")
+    return joined(scored)
+
+
+def _parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challenger]) -> Iterator[slice]:
+    """The next ``count`` rows, cut after each at which a challenger may be promoted."""
+    start = 0
+    while start < count or not start:
+        automatic = any(one.promote == "auto" for one in challengers.values())
+        stop = min(count, start + TEST_EVERY - (rows + start) % TEST_EVERY) if automatic else count
+        yield slice(start, stop)
+        if stop == count:
+            return
+        start = stop
+
+
+def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
+    """Let all learners learn the rows, and compare their losses."""
+    own = model.own
+    scored = learn_rows(own, space, rows, own=True)
+    costs = None if own.answers.costs is None else own.answers.costs / own.config.cost_max
+    for one in model.challengers.values():
+        parts = one.parts
+        other = learn_rows(parts, space, rows, own=False)
+        losses, other_losses = scored.losses, other.losses
+        if rows.returned is not None:
+            other_losses = other_losses + _comparable(rows.returned, own, parts)
+        if costs is not None:
+            losses, other_losses = losses * costs[other.truth], other_losses * costs[other.truth]
+        one.difference.absorb(losses, other_losses, other.truth if parts.regression else NO_NUMBERS)
+    return scored
+
+
+def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> Floats:
+    """(n,) 0 for rows that both learners predicted at the same time, else NaN; all learners predict untracked rows."""
+    ids = own.learner_id, other.learner_id
+    both = [one is None or all(one.made_by(learner) is not None for learner in ids) for one in returned]
+    return np.where(both, 0.0, np.nan)
+
+
+def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:
+    """Put the alarms into the outbox, in the order of their rows; each event is a mark in the learner's metrics."""
+    found = _take_alarms(model.own, None)
+    for name, one in model.challengers.items():
+        found += _take_alarms(one.parts, name)
+    outbox, regression = model.outbox, model.regression
+    for parts, challenger, (row, alarm, (joins, held_back), action) in sorted(found, key=lambda one: one[2].row):
+        label = None if regression else model.labels.labels[alarm.cls]
+        named = [parts.row_columns[at] for at in alarm.columns]
+        if joins:
+            latest = outbox.newest  # an event is closed by the next one of any learner
+            if latest is not None and latest.challenger == challenger:
+                outbox.join(Joined(alarm.kind, label, row, changes_of(alarm, named)))
+            continue
+        newest, index, _ = outbox.last
+        version, time_ms = entry_position_of(row)
+        place = version, index + 1 if newest == version else 0
+        known = {"row": row, "time_ms": time_ms, "label": label, "challenger": challenger}
+        outbox.put(of_alarm(alarm, place, named, action=action, held_back=held_back, **known))
+        parts.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
+
+
+def _take_alarms(parts: LearnerParts, challenger: str | None) -> list[tuple[LearnerParts, str | None, LocatedAlarm]]:
+    response = parts.drift_response
+    if response is None or not response.alarms:
+        return []
+    return [(parts, challenger, seen) for seen in response.take_alarms()]
+
+
+# ---------------------------------------------------------------- challengers
+
+
+def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
+    """Add a challenger, or change how it is promoted.
+
+    Raises:
+        Invalid, Conflict: see ``plan_challenge``.
+    """
+    _, config = plan_challenge(model, segment.name, segment.config, segment.most)
+    known, promotion = model.challengers.get(segment.name), promote_of(segment.config)
+    if known is not None:
+        known.promote = promotion
+        return
+    parts = LearnerParts.first(config, model.own.switching.fork_for_challenger(config), learner_id)
+    parts.rows_before_start = model.rows
+    for label in model.labels.labels:
+        parts.add_class(label)
+    if isinstance(parts.answers, ClassAnswers):
+        parts.answers.retire(model.own.answers.retired)
+    model.challengers[segment.name] = Challenger(parts, promotion)
+
+
+def withdraw(model: Model, segment: Withdraw) -> None:
+    """Delete a challenger.
+
+    Raises:
+        Conflict: there is no challenger of that name.
+    """
+    _check_known(model, segment.name)
+    del model.challengers[segment.name]
+
+
+def promote_asked(model: Model, segment: Promote) -> None:
+    """Promote a challenger on request.
+
+    Raises:
+        Conflict: there is none of that name, or only force would promote it.
+    """
+    _check_known(model, segment.name)
+    if not segment.force and (why := unproven(model, segment.name)) is not None:
+        raise Conflict(why)
+    promote(model, segment.name, "request")
+
+
+def _check_known(model: Model, name: str) -> None:
+    if name not in model.challengers:
+        names = ", ".join(model.challengers) or "none"
+        raise Conflict(f"there is no challenger {name}; there {'is' if len(model.challengers) == 1 else 'are'} {names}")
+
+
+def promotable(challengers: Mapping[str, Challenger]) -> str | None:
+    """The challenger to promote automatically: the one with the largest lower confidence bound, if any is better."""
+    automatic = {name: one.difference for name, one in challengers.items() if one.promote == "auto"}
+    k = len(challengers)
+    found = [name for name, difference in automatic.items() if difference.favours_second(k)]
+    return max(found, key=lambda name: automatic[name].low(k), default=None)
+
+
+def promote(model: Model, name: str, why: str) -> None:
+    """Make a challenger the model's own learner, and the former one the challenger ``PREVIOUS``; the marks stay."""
+    former, model.own = model.own, model.challengers.pop(name).parts
+    former.metrics.hand_marks(model.own.metrics)
+    model.challengers.pop(PREVIOUS, None)
+    model.challengers[PREVIOUS] = Challenger(former)
+    for parts in model.learners:
+        parts.end_episodes()
+    compare_anew(model)
+    model.own.metrics.mark(model.rows, "promotion", challenger=name, algorithm=model.config.algorithm_id, by=why)
+
+
+def compare_anew(model: Model) -> None:
+    """Restart the comparison of all challengers, and that with the model outside."""
+    for one in model.challengers.values():
+        one.difference = PairedDifference()
+    if model.outside is not None:
+        model.outside.compare_anew()
+
+
+# ---------------------------------------------------------------- a model outside Onepass
+
+
+def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
+    """Rows of an observer, whose answers are what the model outside predicted."""
+    given = [None] * len(rows.raw) if rows.outside is None else rows.outside
+    outside = [None if value != value else value for value in given]  # noqa: PLR0124  NaN: nothing was served
+    by = model.own.learner_id
+    return replace(rows, returned=[ServedPrediction(prediction, by=by) for prediction in outside])
+
+
+def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
+    """Score the predictions of the model outside on rows that were just learned."""
+    answers, truth = model.own.answers, scored.truth
+    if model.outside is None:
+        model.outside = OutsideScores(*model.config.metrics.spans)
+    outside = [None] * len(truth) if rows.outside is None else rows.outside
+    theirs, own, numbers = np.full((len(truth), 2), np.nan), scored.losses, NO_NUMBERS
+    if isinstance(answers, ClassAnswers):
+        for row, label in enumerate(outside):
+            if label is not None:
+                theirs[row] = float(answers.labels.index(label) != truth[row])
+        paired = theirs[:, 0]
+        if answers.costs is not None:
+            costs = answers.costs[truth] / model.config.cost_max
+            own, paired = own * costs, paired * costs
+    else:
+        predicted: Floats = np.array([np.nan if value is None else value for value in outside], np.float64)
+        theirs, numbers = number_losses(predicted, truth), truth
+        paired = theirs[:, 0]
+    if model.config.algorithm.observes:  # its own losses are those of the model outside
+        own = np.full(len(truth), np.nan)
+    model.outside.absorb(theirs, (paired, own), numbers, before=model.rows - len(truth))

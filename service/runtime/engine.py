@@ -11,8 +11,7 @@ from typing import Any
 
 from service.errors import NotReached, Recreated, RequestConflict, StoreDown
 from service.runtime.commit.actor import Actor
-from service.runtime.commit.answer_writer import AnswerWriter
-from service.runtime.commit.answerer import Answerer
+from service.runtime.commit.answerer import Answerer, AnswerWriter
 from service.runtime.commit.committer import CommitLimits, Committer
 from service.runtime.commit.shared import Shared
 from service.runtime.lists import Listing

@@ -9,7 +9,7 @@ import logging
 
 from core.model import save
 from service.errors import OnepassError, RequestConflict, Unavailable
-from service.runtime.commit.answer_writer import AnswerWriter
+from service.runtime.commit.answerer import AnswerWriter
 from service.runtime.commit.committer import Committer
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import Replica

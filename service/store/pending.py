@@ -10,7 +10,7 @@ from service.store.keys import ModelKeys, raw, text
 from service.store.log.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
-from service.store.redis.line import Command
+from service.store.redis.node import Command
 
 _TRACK = script("basics", "look", "sweep", "track")
 

@@ -48,7 +48,7 @@ GIVEN_TO_THREADS = {
 SMALL = {
     ("service/api/rows/batches.py", "read_row", "json_body.decode"),  # up to THREAD_BYTES
     ("service/runtime/commit/actor.py", "submit", "codec.encode"),  # behind LITTLE_BYTES
-    ("service/runtime/commit/joined_rows.py", "_together", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
+    ("service/runtime/commit/jobs.py", "_together", "codec.encode"),  # single rows, up to TICK_BYTES_MAX
     ("service/client/states.py", "state_digest", "hashlib.blake2b"),  # a command: no requests wait for it
 }
 """Calls of what has been found to be small."""

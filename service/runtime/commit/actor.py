@@ -1,6 +1,6 @@
 """The actor of a loaded model: queues its requests, appends them to the log, applies the log, gets them answered.
 
-    requests -> queue -> joined (joined_rows.py), one append in flight -> entries of others applied -> own entry applied
+    requests -> queue -> joined (jobs.py), one append in flight -> entries of others applied -> own entry applied
     -> requests answered
 
 Only the actor makes its replica apply entries. It finishes short work inside the committer's call (``landed``),
@@ -24,8 +24,22 @@ from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime import threads
 from service.runtime.commit.committer import DOWN, REFUSED
-from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, check_fits, own_entry, resolve, sent, size_of
-from service.runtime.commit.joined_rows import JoinedRows, can_join, joined, members_of, row_job
+from service.runtime.commit.jobs import (
+    Commit,
+    Job,
+    JobQueue,
+    JoinedRows,
+    RowJob,
+    can_join,
+    check_fits,
+    joined,
+    members_of,
+    own_entry,
+    resolve,
+    row_job,
+    sent,
+    size_of,
+)
 from service.runtime.commit.shared import Shared
 from service.runtime.replicas import summaries
 from service.runtime.replicas.batches import Batch, small_batches

@@ -4,8 +4,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.runtime.commit.answer_writer import AnswerWriter
-from service.runtime.commit.answerer import Answerer
+from service.runtime.commit.answerer import Answerer, AnswerWriter
 from service.runtime.commit.committer import CommitLimits, Committer
 from service.runtime.replicas.log_reader import LogReader
 from service.runtime.replicas.replica import Ledger, Replica

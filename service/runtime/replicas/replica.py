@@ -3,7 +3,7 @@
 Replica          model, version, path        written by ``apply`` and ``take_over``
   inbox          requests that wait            its actor (actor.py), which alone lets it apply entries
   progress       how far behind its log        lag.py; told by the follower
-  answers        not stored yet                unstored_answers.py; told by the answer writer
+  answers        not stored yet                batches.py; told by the answer writer
   summary        what the store has of it      told by the summary writer
   saved          what snapshots hold           told by the snapshotter
 """
@@ -21,10 +21,9 @@ from core.drift.outbox import AlarmPosition
 from core.entry import Outcome, Segment
 from core.model import Model
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
-from service.runtime.replicas.batches import Applied, Batch
+from service.runtime.replicas.batches import Applied, Batch, UnstoredAnswers
 from service.runtime.replicas.lag import Lag
 from service.runtime.replicas.row_meter import RowMeter
-from service.runtime.replicas.unstored_answers import UnstoredAnswers
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_long

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from service.errors import StoreDown, StoreFull
 from service.store.keys import ModelKeys
 from service.store.redis.connection import Connection
-from service.store.redis.line import Line
+from service.store.redis.node import Line
 from service.store.redis.redis_errors import unavailable
 
 QUIET_S = 2.0  # a connection that has been silent for this long is pinged

@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple
 from redis import exceptions
 
 from service.errors import StoreDown, StoreFull
-from service.store.redis.line import Command, Line
-from service.store.redis.node import Node
+from service.store.redis.node import Command, Line, Node
 from service.store.redis.redis_errors import unavailable, word_of
 from service.store.redis.topology import topology
 from service.store.redis.url import parse

@@ -11,7 +11,7 @@ from core.entry import Challenge, Overlap, Promote, Reset, Restore, ServedPredic
 from core.features import Schema, parse_features
 from core.features.feature_space import union
 from core.model import Model, plans, save
-from core.model.challengers import TEST_EVERY
+from core.model.learn import TEST_EVERY
 from core.problems import Conflict, Invalid
 from tests.core.refusals import problems
 from tests.core.twin import Twin

@@ -6,7 +6,7 @@ import pytest
 from core.entry import Promote, Reset, Restore, Switch
 from core.features import parse_features
 from core.model import Challenger, plans, read, save
-from core.model.challengers import promotable
+from core.model.learn import promotable
 from core.model.plans import ASKED_ROWS_MIN, PREVIOUS
 from tests.core.model.test_challengers import DFOP, PRICES, challenge, numbers, rotating
 from tests.core.twin import Twin
