@@ -24,22 +24,7 @@ from core.model import STATE_VERSION, cost
 from service.errors import ModelDown, ModelLost, OnepassError, StoreDown
 from service.runtime import threads
 from service.runtime.commit.committer import DOWN, REFUSED
-from service.runtime.commit.jobs import (
-    Commit,
-    Job,
-    JobQueue,
-    JoinedRows,
-    RowJob,
-    can_join,
-    check_fits,
-    joined,
-    members_of,
-    own_entry,
-    resolve,
-    row_job,
-    sent,
-    size_of,
-)
+from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, check_fits, join, resolve, row_job, sent, size_of
 from service.runtime.commit.shared import Shared
 from service.runtime.replicas import summaries
 from service.runtime.replicas.batches import Batch, small_batches
@@ -124,8 +109,9 @@ class Actor:
             task = self._loop.create_task(self._encoded(segment, digests, pending, size, rows))
             task.add_done_callback(partial(self._queue_large, Job(segment, tuple(digests), size, flops, reply)))
             return reply
-        if pending is None and can_join(self._replica.model, segment):
-            self._queue.put(row_job(segment, digests, size, flops, reply))
+        row = row_job(self._replica.model, segment, digests, size, flops, reply) if pending is None else None
+        if row is not None:
+            self._queue.put(row)
         else:
             encoded = sent(segment, codec.encode(segment), digests, rows, pending)
             self._queue.put(Job(segment, encoded.digests, size, flops, reply, encoded))
@@ -240,7 +226,7 @@ class Actor:
             return None
         syncs, self._syncs = self._syncs, []
         try:
-            jobs = joined(taken)
+            jobs = join(taken)
             self._commit = Commit(self, self._append(jobs, size), jobs=jobs, size=size, flops=flops, syncs=syncs)
         except Exception as error:  # noqa: BLE001 - it must not reach the committer, which serves all models
             down = self._broken("its requests could not be appended", error)
@@ -319,7 +305,7 @@ class Actor:
             if others and not batches:
                 return None
             flops = sum([batch.flops(replica.model) for batch in batches])
-        if (own := own_entry(commit, appended, replica.version)) is not None:
+        if (own := commit.entry(appended, replica.version)) is not None:
             batches.append(own)
             flops += commit.flops
         return None if flops > threads.THREAD_FLOPS else batches
@@ -343,7 +329,7 @@ class Actor:
     def _answer(self, commit: Commit, appended: Appended, answers: list[Outcome]) -> None:
         self._shared.answerer.answer(self._replica, commit, appended, answers)
         for job, out in zip(commit.jobs, appended.segments, strict=True):
-            if isinstance(job, JoinedRows) and out.status != "added" and appended.safe:
+            if out.status != "added" and appended.safe:
                 again = job.to_send_alone(out)
                 commit.size -= sum([one.size for one in again])
                 self._queue.put_back(again)
@@ -382,14 +368,14 @@ class Actor:
         replica, reader = self._replica, self._shared.reader
         await reader.apply(replica, appended.entries)
         await reader.up_to(replica, appended.head if appended.made is None else appended.made - 1)
-        own = own_entry(commit, appended, replica.version)
+        own = commit.entry(appended, replica.version)
         answers = [] if own is None else await replica.apply(own)
         self._answer(commit, appended, answers)
 
     def _put_back(self, commit: Commit, appended: Appended) -> None:
         """The replica has been reloaded: its requests are appended again, unless they cannot be."""
         self._commit = None
-        jobs = members_of(commit.jobs)
+        jobs = commit.members
         for job in jobs:
             if appended.code == "trimmed" and commit.resent and not job.segment.ids:
                 # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.

@@ -46,6 +46,11 @@ class Job(Struct, eq=False):
         if not self.reply.done():
             self.reply.set_exception(error)
 
+    def to_send_alone(self, out: SegmentOut) -> "list[RowJob]":
+        """The requests that the store rejected because of others in the segment, from its result."""
+        del out
+        return []
+
 
 class RowJob(Struct, eq=False):
     """A request of one plain row, which may share a segment with others. Most requests are like this."""
@@ -98,6 +103,26 @@ class Commit(Ticket, kw_only=True, eq=False):
     flops: float
     syncs: "list[asyncio.Future[None]]"  # readers that wait for the log's head
 
+    @property
+    def members(self) -> "list[Job | RowJob]":
+        """The requests one by one, also those that share a segment."""
+        return [one for job in self.jobs for one in (job.members if isinstance(job, JoinedRows) else (job,))]
+
+    def entry(self, appended: Appended, version: int) -> SingleEntry | None:
+        """The entry that the append made, built from its requests; None if there is none, or a replica of this version
+        has applied it.
+        """
+        if appended.made is None or appended.made <= version:
+            return None
+        segments: list[Segment] = []
+        size = 0
+        for job, out in zip(self.jobs, appended.segments, strict=True):
+            if out.status == "added":
+                segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
+                size += len(job.sent.blob) if job.sent.state is None else job.sent.nbytes
+        entry = Entry(appended.made, appended.time_ms, tuple(segments))
+        return SingleEntry(entry, self.append.new_uid, size, own=True)
+
     def fail(self, error: OnepassError) -> None:
         """Fail everything that waits for it."""
         for job in self.jobs:
@@ -129,25 +154,6 @@ def sent(segment: Segment, blob: bytes, digests: Sequence[str], rows: int, pendi
     """A segment as it is sent to the store."""
     state = NamedState(segment.digest, segment.size) if isinstance(segment, Restore) else None
     return SegmentIn(blob, segment.ids, tuple(digests), rows, pending, state)
-
-
-def own_entry(commit: Commit, appended: Appended, version: int) -> SingleEntry | None:
-    """The entry that an append made, built from its requests; None if it is already applied, or there is none.
-
-    Args:
-        commit: the append and its requests.
-        appended: its result.
-        version: the replica's.
-    """
-    if appended.made is None or appended.made <= version:
-        return None
-    segments: list[Segment] = []
-    size = 0
-    for job, out in zip(commit.jobs, appended.segments, strict=True):
-        if out.status == "added":
-            segments.append(_skipping(job.segment, out.skip) if out.skip else job.segment)
-            size += len(job.sent.blob) if job.sent.state is None else job.sent.nbytes
-    return SingleEntry(Entry(appended.made, appended.time_ms, tuple(segments)), commit.append.new_uid, size, own=True)
 
 
 def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
@@ -273,22 +279,21 @@ def _fits(model: Model, segment: Segment) -> bool:
 _ADDED = SegmentOut("added")
 
 
-def can_join(model: Model, segment: Segment) -> bool:
-    """Whether a request is one row that may share a segment with others, in the model's present state."""
-    return (
-        isinstance(segment, Rows)
-        and len(segment.X) == 1
-        and segment.features is None
-        and segment.served is None
-        and segment.discounts is None
-        and segment.weights is None
-        and segment.outside is None
-        and is_plain(model, segment)
-    )
-
-
-def row_job(segment: Any, digests: Sequence[str], size: int, flops: float, reply: "asyncio.Future[Reply]") -> RowJob:
-    """A request whose row can be joined, as a ``RowJob``."""
+def row_job(
+    model: Model, segment: Segment, digests: Sequence[str], size: int, flops: float, reply: "asyncio.Future[Reply]"
+) -> RowJob | None:
+    """A request as a ``RowJob``; None: it is not one row that may share a segment with others."""
+    if (
+        not isinstance(segment, Rows)
+        or len(segment.X) != 1
+        or segment.features is not None
+        or segment.served is not None
+        or segment.discounts is not None
+        or segment.weights is not None
+        or segment.outside is not None
+        or not is_plain(model, segment)
+    ):
+        return None
     label = segment.y[0].item() if isinstance(segment.y, np.ndarray) else segment.y[0]
     identity, digest = segment.ids[0] if segment.ids else "", digests[0] if digests else ""
     return RowJob(segment.space, segment.X[0], label, identity, digest, size, flops, reply)
@@ -327,7 +332,7 @@ class JoinedRows(Job, eq=False):
                 yield job, SegmentOut(out.status), next(outcomes, now)
 
     def to_send_alone(self, out: SegmentOut) -> list[RowJob]:
-        """The requests that the store rejected because of others: no room for all ids, or one conflicts."""
+        """As ``Job``: there is no room for all ids, or one conflicts."""
         if out.status == "added" or len(self.members) == 1:
             return []
         seen = {row for row, _ in out.seen}
@@ -337,12 +342,7 @@ class JoinedRows(Job, eq=False):
         return left
 
 
-def members_of(jobs: Sequence[Job]) -> list[Job | RowJob]:
-    """The requests in some segments."""
-    return [one for job in jobs for one in (job.members if isinstance(job, JoinedRows) else (job,))]
-
-
-def joined(jobs: Sequence[Job | RowJob]) -> list[Job]:
+def join(jobs: Sequence[Job | RowJob]) -> list[Job]:
     """Requests as segments, in order: neighbouring plain rows of one kind share a segment."""
     found: list[Job] = []
     run: list[RowJob] = []
