@@ -13,7 +13,6 @@ from prometheus_client.core import Metric
 from service.monitor.families import metric
 from service.monitor.model_metrics import Gain
 from service.runtime.lists import errs_more
-from service.runtime.replicas import summaries
 from service.runtime.replicas.replica import Replica
 
 TAGS_SHOWN = 100  # tags with metrics of their own: those of most models
@@ -47,7 +46,7 @@ async def _sums(replicas: Sequence[Replica], gains: Mapping[str, Gain]) -> dict[
         tags = replica.model.config.tags
         if not tags or replica.down is not None:
             continue
-        gain, summary = gains[replica.name], summaries.shown(replica)
+        gain, summary = gains[replica.name], replica.shown_summary()
         own = {
             "tag_models": 1,
             "tag_models_worse": int(summary is not None and errs_more(summary)),

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats
-from service.runtime.replicas import summaries
 from service.runtime.replicas.model_cache import ModelCache
 from service.store.catalog import Catalog, Listed, Wanted
 from service.store.summaries import StoredSummary, down
@@ -120,7 +119,7 @@ class Listing:
         models, following = await self._catalog.summaries(limit, after, wanted)
         found = {model.name: self._present(model) for model in models}
         for replica in self._models.lost:  # the store has lost them, this process holds them
-            name, known = replica.name, summaries.shown(replica)
+            name, known = replica.name, replica.shown_summary()
             on_page = (after is None or after < name) and (following is None or name <= following)
             if known is not None and on_page and (wanted is None or wanted(name)):
                 found.setdefault(name, Listed(name, replica.incarnation, down(known)))
@@ -136,7 +135,7 @@ class Listing:
             return listed._replace(summary=down(summary)) if self._models.refuses(name) else listed
         if replica.down is not None:
             return listed._replace(summary=down(summary))
-        known = summaries.shown(replica)
+        known = replica.shown_summary()
         rate = replica.summary.meter.rate(asyncio.get_running_loop().time(), replica.model.rows)
         later = summary if known is None or known.version < summary.version else known
         return listed._replace(summary=later, rows_per_s=rate)

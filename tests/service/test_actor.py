@@ -11,7 +11,7 @@ from service.errors import ModelDown, NotFound, QueueFull, TooLarge
 from service.runtime import threads
 from service.runtime.commit.actor import LITTLE_ROWS
 from service.runtime.commit.jobs import TICK_FLOPS_MAX
-from service.runtime.replicas import summaries
+from service.runtime.replicas.replica import Replica
 
 LINE = {"algorithm": "rls", "task": "regression", "features": ["a", "b"], "watch": None}
 
@@ -86,7 +86,7 @@ async def test_a_model_whose_append_cannot_be_made_harms_no_other(api, monkeypat
     """What goes wrong while an append is put together takes its own model out of service, not the committer."""
     engine, first = await _model(api, "unmade")
     _, second = await _model(api, "made")
-    monkeypatch.setattr(summaries, "due", _failing_for(first, summaries.due))
+    monkeypatch.setattr(Replica, "due_summary", _failing_for(first, Replica.due_summary))
     with pytest.raises(ModelDown, match="out of service"):
         await first.inbox.submit(_row(first, 1.0, 2.0))
     assert 1 == (await second.inbox.submit(_row(second, 1.0, 2.0))).answer.rows

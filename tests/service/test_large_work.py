@@ -38,7 +38,7 @@ GIVEN_TO_THREADS = {
     ("service/api/rows/batch_metrics.py", "metrics_of", "regression_batch"),
     ("service/api/rows/batch_metrics.py", "metrics_of_outside", "regression_batch"),
     ("service/runtime/rows/ids.py", "digest", "hashlib.blake2b"),
-    ("service/runtime/rows/ids.py", "digest_of", "hashlib.blake2b"),
+    ("service/store/log/codec.py", "digest_of", "hashlib.blake2b"),
     ("service/api/models/state.py", "_config", "save.from_bytes"),
     ("service/api/models/effects.py", "_document", "save.from_bytes"),
     ("service/store/states/pieces.py", "digest", "blake2b"),

@@ -38,7 +38,7 @@ from service.api.schemas import (
 )
 from service.errors import ModelDown, NotFound
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.ids import ID, PREDICTION, Identity, digest_of, digests_of, identity_of, is_id, printable
+from service.runtime.rows.ids import ID, PREDICTION, Identity, digests_of, identity_of, printable
 from service.runtime.rows.row_plan import labelled
 from service.runtime.rows.row_validation import Labels, RowValidator
 from service.runtime.rows.table import Table, alone
@@ -97,9 +97,9 @@ def _plain(replica: Replica, body: bytes) -> "asyncio.Future[Reply] | None":
         return None
     if row.id is None:
         return replica.inbox.submit_row(plan, values, label, "", "")
-    if not is_id(row.id):
+    if not row.id.isprintable():
         return None
-    return replica.inbox.submit_row(plan, values, label, ID + row.id, digest_of(label))
+    return replica.inbox.submit_row(plan, values, label, ID + row.id, codec.digest_of(label))
 
 
 def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:

@@ -26,7 +26,6 @@ from service.runtime import threads
 from service.runtime.commit.committer import DOWN, REFUSED
 from service.runtime.commit.jobs import Commit, Job, JobQueue, RowJob, check_fits, join, resolve, row_job, sent, size_of
 from service.runtime.commit.shared import Shared
-from service.runtime.replicas import summaries
 from service.runtime.replicas.batches import Batch, small_batches
 from service.runtime.replicas.named_states import in_pieces
 from service.runtime.replicas.replica import Inbox, Replica, Reply
@@ -252,7 +251,7 @@ class Actor:
             max_bytes=shared.limits.read_bytes_max,
             listening=-1 if shared.subscribed is None else int(replica.name in shared.subscribed),
             state_version=STATE_VERSION,
-            summary=summaries.due(replica, self._loop.time()),
+            summary=replica.due_summary(self._loop.time()),
             size=size,
         )
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from core.drift.outbox import AlarmPosition
 from core.entry import Outcome, Segment
-from core.model import Model
+from core.model import Model, read
 from service.errors import ModelDown, ModelLost, OnepassError, no_model
 from service.runtime.replicas.batches import Applied, Batch, UnstoredAnswers
 from service.runtime.replicas.lag import Lag
@@ -28,13 +28,14 @@ from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_long
 from service.store.states.snapshots import SnapshotInfo
-from service.store.summaries import decode
+from service.store.summaries import StoredSummary, decode, down, encode
 
 logger = logging.getLogger(__name__)
 
 PATH_MAX = 256  # applied entries whose uids are kept; a log that forked further back is detected by its version alone
 MEASURED_ENTRIES = 32  # how often a model is measured while its entries are rows only
 PATH_BYTES = 170  # what each of them takes
+RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
 OBJECT_BYTES = 25_000
 """Python objects around the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing."""
 
@@ -303,6 +304,29 @@ class Replica:
         self.nbytes = objects + self.model.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before
+
+    # ---------------------------------------------------------------- summaries
+
+    def summarize(self) -> StoredSummary:
+        """The summary of the model as it is; nobody may be changing it."""
+        self.summary.last = StoredSummary(self.version, self.time_ms, read.summary(self.model))
+        self.summary.meter.record(asyncio.get_running_loop().time(), self.model.rows)
+        return self.summary.last
+
+    def shown_summary(self) -> StoredSummary | None:
+        """The summary of the model as it is, or as it was last seen if it is being changed or out of service."""
+        last = self.summary.last
+        if self.down is not None:
+            return None if last is None else down(last)
+        return last if self.lock.locked() else self.summarize()
+
+    def due_summary(self, now: float) -> bytes:
+        """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
+        state = self.summary
+        if self.version <= state.written or now < state.rode + RIDE_S or self.awaits_publisher:
+            return b""
+        state.rode = now
+        return encode(self.summarize())
 
     # ---------------------------------------------------------------- alarms
 

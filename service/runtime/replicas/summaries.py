@@ -1,8 +1,9 @@
 """The summaries of the loaded models in the store, kept close behind them, so that lists need not load any.
 
-A summary goes with an append of its model, at most once per ``RIDE_S``, or else the writer sends it, with many others
-in one round trip: at most two seconds after the last entry that was applied here. Every process that holds a model
-sends it, since the one that appends may die; it is stored only where no other process has stored one meanwhile.
+A summary goes with an append of its model, at most once a second (``Replica.due_summary``), or else the writer sends
+it, with many others in one round trip: at most two seconds after the last entry that was applied here. Every process
+that holds a model sends it, since the one that appends may die; it is stored only where no other process has stored one
+meanwhile.
 
 The summary of a version is stored only after the alarms up to it are published: one that lags behind its log tells that
 some may not be (monitor/orphaned_alarms.py).
@@ -13,40 +14,14 @@ import contextlib
 from collections.abc import Sequence
 from contextvars import Context
 
-from core.model import read
 from service.errors import Unavailable
 from service.runtime.replicas.replica import Replica
 from service.store.catalog import Catalog
-from service.store.summaries import DOWN, StoredSummary, SummaryWrite, down, encode
+from service.store.summaries import DOWN, SummaryWrite, down, encode
 
-RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
 WAIT_S = 1.25  # how long a model may differ from its summary before the writer sends one
 TICK_S = 0.2  # pause between two turns of the writer
 STEP = 250  # most summaries in one round trip
-
-
-def look(replica: Replica) -> StoredSummary:
-    """The summary of a model as it is; nobody may be changing it."""
-    replica.summary.last = StoredSummary(replica.version, replica.time_ms, read.summary(replica.model))
-    replica.summary.meter.record(asyncio.get_running_loop().time(), replica.model.rows)
-    return replica.summary.last
-
-
-def shown(replica: Replica) -> StoredSummary | None:
-    """The summary of a model as it is, or as it was last seen if it is being changed or out of service."""
-    last = replica.summary.last
-    if replica.down is not None:
-        return None if last is None else down(last)
-    return last if replica.lock.locked() else look(replica)
-
-
-def due(replica: Replica, now: float) -> bytes:
-    """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
-    state = replica.summary
-    if replica.version <= state.written or now < state.rode + RIDE_S or replica.awaits_publisher:
-        return b""
-    state.rode = now
-    return encode(look(replica))
 
 
 class SummaryWriter:
@@ -132,7 +107,7 @@ class SummaryWriter:
         if waits or replica not in self._changed:
             return None
         del self._changed[replica]
-        state, found = replica.summary, shown(replica)
+        state, found = replica.summary, replica.shown_summary()
         if found is None or (record := encode(found)) == state.stored:
             return None
         uid = replica.uid if found.version == replica.version else ""

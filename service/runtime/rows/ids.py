@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
-from core.contract import Label
 from core.problems import Invalid, Problem
 from service.runtime.rows.row_validation import Labels
 from service.runtime.rows.table import FieldPath, check_size
 from service.store.keys import LABEL
+from service.store.log.codec import digest_of
 
 NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
 Id = str | int
@@ -93,9 +92,6 @@ def is_id(given: str) -> bool:
     return len(given) in _LENGTHS and given.isprintable()
 
 
-_json = msgspec.json.Encoder().encode
-
-
 def digest(*parts: bytes) -> str:
     """The digest by which a body sent under an Idempotency-Key is compared with a later one."""
     hashed = hashlib.blake2b(digest_size=8)
@@ -111,8 +107,3 @@ def digests_of(labels: Labels) -> tuple[str, ...]:
     keys = [*zip(map(type, labels), labels, strict=True)]
     digests = {key: digest_of(key[1]) for key in {*keys}}
     return tuple(map(digests.__getitem__, keys))
-
-
-def digest_of(label: Label | float) -> str:
-    """The digest by which a label is compared with a later one."""
-    return hashlib.blake2b(_json(label), digest_size=8).hexdigest()

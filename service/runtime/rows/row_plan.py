@@ -5,7 +5,7 @@ Most rows are plain: each feature is a number, none is missing, and the model kn
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -31,7 +31,7 @@ class PlainFeedback(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
     features: dict[str, float]
     label: str | int | float | bool
-    id: str | None = None
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
 
 
 class PlainPredict(msgspec.Struct, forbid_unknown_fields=True, gc=False):

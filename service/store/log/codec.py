@@ -21,6 +21,7 @@ Arrays are little-endian float64 in C order. A version number stands in front. W
 if they are corrupt or have another version: nothing is guessed at.
 """
 
+import hashlib
 from collections.abc import Sequence
 from functools import reduce
 from itertools import repeat
@@ -31,7 +32,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
-from core.contract import Buffer, Floats
+from core.contract import Buffer, Floats, Label
 from core.entry import (
     Challenge,
     Configure,
@@ -296,6 +297,14 @@ def of_rows(outcome: Outcome) -> list[Outcome]:
         share, new = [shares[at]] if shares else [], joined.get(at, [])
         found.append(Outcome(after, [predicted], [loss], learned, share, mapped, new, version=version))
     return found
+
+
+_json = msgspec.json.Encoder().encode
+
+
+def digest_of(label: Label | float) -> str:
+    """The digest that is remembered with a row's id, by which its label is compared with a later one."""
+    return hashlib.blake2b(_json(label), digest_size=8).hexdigest()
 
 
 def encode_answer(outcome: Outcome) -> bytes:
