@@ -4,6 +4,7 @@ The meta HASH decides. The index is written before it and cleared after it: it m
 (after a crash in between), but never lacks one that does; ``names`` looks up the meta of every member.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from service.store.redis.connection import Call, Connection
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
 
 STEP_NAMES = 1000  # least names looked at in one step if only some are wanted
+STEPS_MAX = 10  # most such steps where the names are only a hint
 STEP_MODELS = 250
 """Most models read in one round trip, some tenths of a millisecond for the rows that share the connection."""
 
@@ -168,9 +170,9 @@ class Catalog:
         self, limit: int, after: str | None = None, wanted: Wanted | None = None
     ) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models that are ``wanted`` as (name, incarnation), by name, and the name to go on after, or
-        None at the end.
+        None at the end; of these, only among the next ``STEPS_MAX`` times ``STEP_NAMES``.
         """
-        found, following = await self._page(limit, after, wanted)
+        found, following = await self._page(limit, after, wanted, STEPS_MAX)
         return [(name, incarnation) for name, incarnation, *_ in found], following
 
     async def summaries(
@@ -201,11 +203,14 @@ class Catalog:
         results = await self._connection.run([write_call(write) for write in writes])
         return [failed(result) if isinstance(result, Exception) else int(result) for result in results]
 
-    async def _page(self, limit: int, after: str | None, wanted: Wanted | None) -> "tuple[list[_Row], str | None]":
+    async def _page(
+        self, limit: int, after: str | None, wanted: Wanted | None, steps: float = math.inf
+    ) -> "tuple[list[_Row], str | None]":
         found: list[_Row] = []
         low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: behind all members of that name
         step = limit + 1 if wanted is None else max(limit + 1, STEP_NAMES)
-        while len(found) <= limit:
+        while len(found) <= limit and steps > 0:
+            steps -= wanted is not None
             (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, b"+", "LIMIT", 0, step))
             if not members:
                 break

@@ -150,6 +150,16 @@ async def test_the_marks_of_deleted_models_are_bounded(connection, monkeypatch):
     assert [[b"m5 inc", b"m6 inc", b"m7 inc"]] == await connection.ask(("ZRANGE", TOMBSTONES, 0, -1))
 
 
+async def test_wanted_names_are_looked_for_in_so_many_steps_only(connection, monkeypatch):
+    """A hint must not cost a walk through the whole index."""
+    monkeypatch.setattr(catalog_module, "STEP_NAMES", 3)
+    catalog = Catalog(connection)
+    for at in range(40):
+        await catalog.create(f"m{at:02}", "inc", b"")
+    for name, found in (("m02", [("m02", "inc")]), ("m29", [("m29", "inc")]), ("m30", [])):
+        assert (found, None) == await catalog.names(2, wanted=name.__eq__)
+
+
 async def test_names_come_in_order_page_by_page(connection):
     """Every name once, in the order of the bytes, whatever stale members lie between; the last page says so."""
     catalog = Catalog(connection)
