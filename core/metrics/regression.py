@@ -288,13 +288,17 @@ class RegressionMetrics(PrequentialMetrics):
         """The answer of ``GET /models/{name}/metrics``; undefined numbers are None."""
         spans = self._spans()
         found = self._report(**{name: span.report() for name, span in spans.items()})
-        found["unscored"] = self.rows - int(self.series[MODEL, SERIES_ROWS])
+        found["unscored"] = self._unscored
         return found | {"paired": {name: {"rows": span.rows, **span.errors(PAIRED)} for name, span in spans.items()}}
 
     def quality(self, _costs: Floats | None = None) -> Quality:
         """How well the model did in the window."""
         mse, baseline, paired = window_means(self.ring, min(self.rows, self.window))[:, SQUARE].tolist()
-        return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, 0)
+        return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, self._unscored)
+
+    @property
+    def _unscored(self) -> int:
+        return self.rows - int(self.series[MODEL, SERIES_ROWS])
 
     def _spans(self) -> dict[str, NumberSpan]:
         rows, weights, s = self.series[:, SERIES_ROWS], self.series[:, SERIES_FADING], self.scalars

@@ -148,6 +148,7 @@ def test_an_observer_of_numbers_scores_what_was_served():
     assert save.to_bytes(model.machine) == save.to_bytes(slow.machine)
     found, errors = model.report, (served - NUMBERS)[known]
     assert (N, N - known.sum()) == (found["rows"], found["unscored"])
+    assert N - known.sum() == model.machine.own.answers.metrics.quality().unscored
     assert np.mean(errors**2) == pytest.approx(found["overall"]["mse"])
     assert 1.0 - np.mean(errors**2) / NUMBERS[known].var() == pytest.approx(found["overall"]["r2"])
     late = (served - NUMBERS)[-100:][known[-100:]]
