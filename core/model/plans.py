@@ -44,6 +44,9 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     """
     asked, retired = _without_returning(model, asked)
     config, schema = changed(model.config, asked), model.prediction_schema
+    lagged = [name for name, one in model.challengers.items() if one.parts.config.lags]
+    if lagged and config.labels != model.config.labels:
+        raise Conflict(f"challenger {lagged[0]} has lags, with a column per label: delete it before labels are added")
     if asked.get(RETIRED) is not None:
         retired = _retired(model, config, retired, asked[RETIRED])
     then: Any = "drop" if config.labels_due is None else config.labels_due["then"]

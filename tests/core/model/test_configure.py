@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Outcome, Reset, Restore, Switch
+from core.entry import Challenge, Outcome, Promote, Reset, Restore, Switch, Withdraw
 from core.features import Feature
 from core.model import read, save
 from tests.core.twin import Twin
@@ -64,6 +64,23 @@ def test_a_change_that_another_one_has_made_impossible_is_refused():
     before = save.to_bytes(model.machine)
     assert model.change(on_drift="reset").refusal is not None
     assert before == save.to_bytes(model.machine)
+
+
+@pytest.mark.parametrize("lags", [{}, {"lags": 1}], ids=["challenger", "former learner"])
+def test_labels_are_added_only_if_no_learner_has_a_column_per_label(lags):
+    """A challenger with lags is an obstacle, also one that was the model's own learner; without it they are added."""
+    X, y = stream(20)
+    model = Model(labels=["up", "down"], **lags)
+    model.commit(Challenge("other", {"algorithm": "rls", "lags": 0 if lags else 1}, 8))
+    model.learn(X, y)
+    name = "previous" if lags else "other"
+    if lags:
+        model.commit(Promote("other"))
+    assert f"challenger {name} has lags" in model.change(add_labels=["left"]).refusal
+    assert ["up", "down"] == [*model.machine.config.labels]
+    model.commit(Withdraw(name))
+    assert model.change(add_labels=["left"]).refusal is None
+    model.learn(X, y)
 
 
 def test_the_action_on_drift_changes_at_its_row():
