@@ -133,7 +133,7 @@ class OutsideScores(Nested):
         """Rows compared, the difference in units of the loss, and which of the two is better, since which row."""
         found, s = self.difference.report(1, unit), self._losses.scalars
         better = {1.0: "model", -1.0: "served"}.get(float(s[AHEAD]))
-        shown = {name: found[name] for name in ("mean", "low", "high", "confidence")}
+        shown = {name: found[name] for name in ("mean", "low", "high", "confidence", "bound") if name in found}
         return {
             "rows": found["rows"],
             "difference": shown,

@@ -96,8 +96,9 @@ class Marks:
             self.thinned += 1
 
     def to_header(self) -> Header:
-        """The marks as JSON-able scalars."""
-        return {"marks": [dict(mark) for mark in self.kept], "marks_thinned": self.thinned}
+        """The marks as JSON-able scalars, their keys in one order: a model that was loaded answers the same bytes."""
+        marks = [{"row": mark["row"], "kind": mark["kind"], **dict(sorted(mark.items()))} for mark in self.kept]
+        return {"marks": marks, "marks_thinned": self.thinned}
 
     @classmethod
     def from_header(cls, header: Header) -> "Marks":

@@ -80,7 +80,9 @@ class LabelsDueLearner:
         done = list[str]()
         for one, reply in zip(found, replies, strict=True):
             if isinstance(reply, RequestConflict | ValueError):  # the own label came first, or nobody can learn this
-                logger.info("a due label of model %s was not learned: %s", replica.name, reply)
+                came_first = isinstance(reply, RequestConflict) and reply.problems  # else the model refuses the label
+                level = logging.INFO if came_first else logging.WARNING
+                logger.log(level, "a due label of model %s was not learned: %s", replica.name, reply)
                 done.append(one.prediction_id)
             elif isinstance(reply, BaseException) and not isinstance(reply, OnepassError):
                 raise reply

@@ -79,6 +79,24 @@ async def test_numbers_and_changes(api, monkeypatch):
     problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": one, "label": 1}), 404)
 
 
+async def test_a_due_label_that_the_model_refuses(api, caplog):
+    """It is logged, and the label that comes later is told why nothing was learned."""
+    path = await api.new(DFOP, labels=None, labels_due={"after_s": 1, "then": {"label": "0"}})
+    await api.post(f"{path}/feedback", {**ROW, "label": 0})
+    one = await tracked(api, path)
+    while (await api.get(f"{path}/pending"))["pending"]:
+        await asyncio.sleep(0.1)
+    late = {"prediction_id": one, "label": 1}
+    async with asyncio.timeout(10):
+        while "same JSON key" not in (await api.ask("POST", f"{path}/feedback", json=late)).text:
+            await asyncio.sleep(0.1)
+    found = problem(await api.ask("POST", f"{path}/feedback", json=late), 409, "prediction_id")
+    assert "the label of labels_due was not learned: a label has the same JSON key as another" in found["detail"]
+    metrics = await api.get(f"{path}/metrics")
+    assert (1, 0) == (metrics["rows"], metrics["due_rows"])
+    assert any("due label" in record.message and "WARNING" == record.levelname for record in caplog.records)
+
+
 async def test_a_reset_forgets_and_a_copy_keeps(api):
     """The number of due rows is part of the state."""
     path = await api.new(DFOP, labels_due=SILENCE)

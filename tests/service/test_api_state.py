@@ -76,6 +76,24 @@ async def test_ids_stay_seen(api, way):
     assert 3 == (await api.get(path))["rows"]
 
 
+async def test_a_repeated_reset_or_restore_changes_nothing(api):
+    """With the same Idempotency-Key: rows that were learned in between stay learned; another body is a conflict."""
+    path = await api.learnt(rows=5)
+    await api.post(f"{path}/snapshots", status=201)
+    for step, body in (("restore", {"version": 5}), ("reset", None)):
+        once = {"headers": {"Idempotency-Key": f"{step}-1"}}
+        first = await api.post(f"{path}/{step}", body, **once)
+        await api.post(f"{path}/feedback/batch", {**columnar(3), "labels": ["UP"] * 3})
+        standing = await api.get(path)
+        assert first == await api.post(f"{path}/{step}", body, **once)
+        assert standing == await api.get(path)
+        assert first["version"] < (await api.post(f"{path}/{step}", body))["version"]
+    problem(
+        await api.ask("POST", f"{path}/restore", json={"version": 1}, headers={"Idempotency-Key": "restore-1"}), 404
+    )
+    problem(await api.ask("POST", f"{path}/reset", headers={"Idempotency-Key": "restore-1"}), 409)
+
+
 async def test_a_version_that_is_not_kept_is_404_with_what_there_is(start):
     """Only so many snapshots are kept; the error lists them."""
     frugal = await start(snapshots_kept=2)

@@ -10,18 +10,16 @@ from core.config.challengers import ChallengerBody
 from core.entry import Segment
 from core.model import Model as CoreModel
 from service.api.http.context import NAME, Context, Ctx, IdempotencyKey, ModelName
-from service.api.http.root_path import route_path
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
 from service.api.models.documents import NOT_MODIFIED, conditional, encode, json_of, shown
 from service.api.models.metric_schemas import Metrics
 from service.api.models.models import Model, ReadModel, RequestBody, sent_as
 from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
-from service.api.rows.idempotency import Plan, after, commit_change
+from service.api.rows.idempotency import Plan, after, commit_change, identity_of_change
 from service.api.schemas import Incarnation, RowsLearned, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
-from service.runtime.rows.ids import REQUEST, identity_of
 from service.runtime.threads import load_algorithm
 
 
@@ -200,6 +198,5 @@ async def promote_challenger(
 
 async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
     """Commit a request, after writing a snapshot if it removes a learner; returns the model afterwards."""
-    asked = f"{request.method} {route_path(request.scope)}\n".encode()
-    _, reply = await commit_change(ctx, name, identity_of(key, None, REQUEST, (asked, body)), plan)
+    _, reply = await commit_change(ctx, name, identity_of_change(request, key, body), plan)
     return await after(ctx, name, reply)

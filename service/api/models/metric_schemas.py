@@ -202,7 +202,7 @@ class ServedComparison(BaseModel):
     rows: int = Field(ge=0, description="Rows compared.")
     difference: dict[str, float | None] = Field(
         description="Mean and interval, which holds at all rows at once; in cost with `class_costs`, of a regression "
-        "in squared errors."
+        "in squared errors, each capped at `bound` (four times the variance of the labels)."
     )
     better: Literal["model", "served"] | None = Field(description="Which is better, null while that is not certain.")
     since: int | None = Field(description="The row since which it is.")

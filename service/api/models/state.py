@@ -22,6 +22,7 @@ from service.api.http.route import ADMIN, READ, Route
 from service.api.models.documents import shown
 from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel
 from service.api.openapi.examples import COPY, RESTORE
+from service.api.rows.idempotency import answer_if_seen, identity_of_change
 from service.api.rows.large_answers import STATE, state_file
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.errors import NotFound, RequestConflict
@@ -114,7 +115,11 @@ def _snapshot(info: SnapshotInfo) -> SnapshotEntry:
 
 @router.post("/models/{name}/restore", dependencies=[ADMIN])
 async def restore_snapshot(
-    ctx: Ctx, replica: WrittenModel, body: Annotated[RestoreTo, Body(openapi_examples=RESTORE)]
+    ctx: Ctx,
+    replica: WrittenModel,
+    body: Annotated[RestoreTo, Body(openapi_examples=RESTORE)],
+    request: Request,
+    key: IdempotencyKey,
 ) -> Replaced:
     """Go back to a snapshot.
 
@@ -123,9 +128,11 @@ async def restore_snapshot(
     """
     kept = await ctx.engine.store.snapshots.list(replica.name, replica.incarnation)
     info = next((info for info in kept if info.version == body.version), None)
+    identity = identity_of_change(request, key, await request.body())
     if info is None:
         problem = Problem("version", "is not a kept snapshot", [info.version for info in kept])
-        raise NotFound("there is no snapshot of this version", [problem])
+        unknown = NotFound("there is no snapshot of this version", [problem])
+        return _replaced(replica, await answer_if_seen(ctx, replica, identity, unknown))
     store = ctx.engine.store
     with ctx.engine.state_budget.held(info.bytes):
         try:
@@ -133,7 +140,7 @@ async def restore_snapshot(
             await in_thread_if_large(len(state), _config, state)
         except ValueError as error:
             raise RequestConflict(f"the snapshot of version {body.version} cannot be used: {error}") from error
-        return _replaced(replica, await take_over(store.states, replica, state, "restore"))
+        return _replaced(replica, await take_over(store.states, replica, state, "restore", *identity))
 
 
 def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: None) -> Config:
@@ -216,13 +223,14 @@ def _other_configuration(name: str, own: Config, given: Config) -> RequestConfli
 
 
 @router.post("/models/{name}/reset", dependencies=[ADMIN, EMPTY])
-async def reset_model(replica: WrittenModel) -> Replaced:
+async def reset_model(replica: WrittenModel, request: Request, key: IdempotencyKey) -> Replaced:
     """Reset a model to its first state.
 
     Rows and metrics start at 0; the version continues, ids stay remembered. The configuration stays, and after a change
     of features the new ones.
     """
-    return _replaced(replica, await replica.inbox.submit(Reset()))
+    identity = identity_of_change(request, key)
+    return _replaced(replica, await replica.inbox.submit(Reset(identity.ids), identity.digests))
 
 
 class CopyBody(RequestBody):

@@ -12,15 +12,18 @@ takes three steps, in this order:
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from starlette.requests import Request
+
 from core.entry import Promote, Segment, Withdraw
 from core.model import Model
 from core.problems import Conflict, Invalid
 from service.api.http.context import Context
+from service.api.http.root_path import route_path
 from service.errors import NotFound, RequestConflict
 from service.runtime.commit.answerer import conflicting, repeated
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.ids import Identity
+from service.runtime.rows.ids import REQUEST, Identity, identity_of
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import in_thread_if_large
 from service.store.log.appends import SeenId
@@ -49,6 +52,11 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
 def validator_of(ctx: Context, replica: Replica) -> RowValidator:
     """A validator of a model's rows as it is now."""
     return RowValidator(replica.name, replica.model, ctx.engine.models.admit)
+
+
+def identity_of_change(request: Request, key: str | None, body: bytes = b"") -> Identity:
+    """The identity of a request that changes a model: by its Idempotency-Key, which covers route and body."""
+    return identity_of(key, None, REQUEST, (f"{request.method} {route_path(request.scope)}\n".encode(), body))
 
 
 async def commit_change(

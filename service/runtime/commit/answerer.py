@@ -278,7 +278,10 @@ def conflicting(ids: Sequence[str], row: int, seen: SeenId) -> RequestConflict:
         row: the row, from 0.
         seen: the record of its id.
     """
-    why = LATE if seen.digest == DUE else OTHER
+    why = OTHER
+    if seen.digest == DUE:
+        refusal = codec.decode_answer(seen.answer).refusal if seen.answer else None
+        why = LATE if refusal is None else f"was overdue, and the label of labels_due was not learned: {refusal}"
     field = f"ids[{row}]" if len(ids) > 1 else FIELDS.get(ids[0][:2], "id")
     which = f"the id of row {row + 1}" if len(ids) > 1 else f"this {field}"
     return RequestConflict(f"{which} {why}; nothing was learned from this request", [Problem(field, why)])

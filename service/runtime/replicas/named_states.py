@@ -1,6 +1,6 @@
 """States and large segments that entries name: written before the entry is appended, read before it is applied."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -47,17 +47,19 @@ class StateBudget:
             self.used -= size
 
 
-async def take_over(states: States, replica: Replica, state: Buffer, source: str) -> Reply:
+async def take_over(
+    states: States, replica: Replica, state: Buffer, source: str, ids: tuple[str, ...] = (), digests: Sequence[str] = ()
+) -> Reply:
     """Have a model take over a state that ``save.from_bytes`` has been seen to take, by an entry of its log.
 
-    ``source`` is "restore" or "import".
+    ``source`` is "restore" or "import"; ``ids`` and their ``digests`` recognise a repeated request.
 
     Raises:
         OnepassError: as for any request; the pieces that were written expire.
     """
     named = await in_thread_if_large(len(state), digest, state)
     await states.write(replica.name, replica.incarnation, named, state)
-    return await replica.inbox.submit(Restore(state, source, digest=named, size=len(state)))
+    return await replica.inbox.submit(Restore(state, source, ids, named, len(state)), digests)
 
 
 async def in_pieces(states: States, replica: Replica, sent: SegmentIn) -> SegmentIn:

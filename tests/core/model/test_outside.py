@@ -55,6 +55,7 @@ def test_numbers_have_squared_and_absolute_errors():
     shown = {"mse": pytest.approx(np.mean(errors**2)), "mae": pytest.approx(np.abs(errors).mean())}
     assert shown == found["baselines"]["served"]
     assert 0.0 < found["served"]["difference"]["low"] < found["served"]["difference"]["high"]
+    assert 4.0 * NUMBERS.var() == pytest.approx(found["served"]["difference"]["bound"], rel=0.2)
     assert "model" == found["served"]["better"]
 
 
