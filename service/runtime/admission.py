@@ -1,4 +1,4 @@
-"""What memory a model would need, before anything is built: ``ModelCache.admit`` compares it with the limit of a model.
+"""How much memory a model would need, before anything is built; ``ModelCache.admit`` compares it with the limit.
 
     of_columns    features are declared, or proposed by the first row
     of_classes    a row has a label that none had before
@@ -6,7 +6,7 @@
     of_switch     a change of features begins
     of_state      a state is imported
 
-Each counts the learners of all configurations that it is given: those that learn the rows of one model.
+Each adds up the learners of all given configurations: the model's own and its challengers.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from core.model import bytes_to_switch
 
 
 class Demand(NamedTuple):
-    """What a request would make of a model."""
+    """The memory that a model would take after a request."""
 
     bytes: int  # that its state would take
-    field: str  # of the request, which asks for it
+    field: str  # the request field that asks for it
     what: str  # the beginning of the sentence that refuses it, up to the number of bytes
 
 
 def of_columns(configs: Sequence[Config], width: int) -> Demand:
-    """So many input columns."""
+    """The demand of ``width`` input columns."""
     need = sum(config.state_bytes(width) for config in configs)
     field = "params.compressed_dim" if configs[0].algorithm.sparse else "features"
     own = "" if not any(config.lags for config in configs) else " and their lag columns"
@@ -35,14 +35,14 @@ def of_columns(configs: Sequence[Config], width: int) -> Demand:
 
 
 def of_classes(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:
-    """So many classes, the first new one of which stands in ``field``."""
+    """The demand of ``classes`` classes; ``field`` holds the first new one."""
     need = sum(config.state_bytes(width, classes) for config in configs)
     what = f"is a new class; with {classes} classes and {width} input columns the state of {_named(configs)} would take"
     return Demand(need, field, what)
 
 
 def of_change(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:
-    """Other configurations, of which ``field`` takes memory."""
+    """The demand of changed configurations; ``field`` is the change that takes memory."""
     need = sum(config.state_bytes(width, classes) for config in configs)
     return Demand(need, field, f"would make the state of {_named(configs)} take")
 
@@ -58,14 +58,14 @@ def of_switch(following: Schema, need: int) -> Demand:
 
 
 def of_state(learners: Sequence[tuple[Config, Sequence[Space]]]) -> Demand:
-    """A state whose learners have these configurations and spaces; a second space is that of a change of features."""
+    """A state whose learners have these configurations and spaces; a second space is the one after a switch."""
     configs = [config for config, _ in learners]
     width = max([space.width for _, spaces in learners for space in spaces], default=0)
     return of_columns(configs, width)._replace(bytes=sum(_most(config, spaces) for config, spaces in learners))
 
 
 def _most(config: Config, spaces: Sequence[Space]) -> int:
-    """Bytes that a learner takes at most while it goes through some spaces."""
+    """The most bytes that a learner takes on its way through some spaces."""
     dense = [space for space in spaces if isinstance(space, Schema)]
     changes = [bytes_to_switch(config, old, new, "linear") for old, new in pairwise(dense)]
     return max([config.state_bytes(space.width) for space in spaces] + changes, default=0)

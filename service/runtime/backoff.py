@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 
 _chance = random.Random()  # noqa: S311  jitter keeps no secret
-"""A source of its own: a program that seeds the shared one would have all its processes pause alike."""
+"""Our own source: if a program seeded the shared one, all its processes would pause for the same times."""
 
 
 class Backoff:
@@ -16,7 +16,7 @@ class Backoff:
     Args:
         first_s: the bound of the first pause, and of the first one after ``reset``.
         most_s: the largest bound.
-        draw: the share of the bound that is paused, in [0, 1).
+        draw: returns the share of the bound to pause, in [0, 1).
 
     Attributes:
         first: whether the next pause is the first one.
@@ -27,7 +27,7 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        """An attempt succeeded."""
+        """Return to the first bound: an attempt succeeded."""
         self._bound_s, self.first = self._first_s, True
 
     def next_s(self) -> float:

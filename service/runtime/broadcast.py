@@ -1,8 +1,8 @@
-"""News of the drift stream for everybody in this process who follows it: clients of /drift/stream, and webhooks.
+"""Wakes all followers of the drift stream in this process, clients of /drift/stream and webhooks, when it grows.
 
-One reader waits for the stream to grow and wakes them; each reads on from its own position. So nothing is kept for one
-that is slow, and it delays no other. There are so many client streams at most; one owner, a key of the API, has at most
-half of them: the others are left to everybody else.
+One reader waits for the stream to grow and wakes them; each reads on from its own position. So a slow follower needs
+no buffer and delays no other. The number of client streams is limited, and one owner (an API key) has at most half of
+them, so that one owner cannot take them all.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from service.runtime.backoff import Backoff
 from service.store.drift.events import StreamPosition
 
 if TYPE_CHECKING:
-    from service.store.drift.drift import DriftStream  # it imports kernels, which those who read keys have no need of
+    from service.store.drift.drift import DriftStream  # it imports kernels, which reading keys does not need
 
 OWNER: ContextVar[str | None] = ContextVar("onepass_owner", default=None)
-"""Whose request is answered; None: nobody's in particular."""
+"""The name of the API key that the current request is authenticated by, if any."""
 STREAMS_MAX = 100  # most client streams of a service
 READ_MAX = 200  # events read in one round trip
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0  # pause after a failure; it doubles up to the second
@@ -34,16 +34,16 @@ class EventSubscription:
         self._news, self.over = asyncio.Event(), asyncio.Event()
 
     def wake(self) -> None:
-        """The stream has grown."""
+        """Report that the stream has grown."""
         self._news.set()
 
     def end(self) -> None:
-        """The follower has to end."""
+        """Tell the follower to end."""
         self.over.set()
         self.wake()
 
     async def wait(self, most_s: float) -> bool:
-        """Wait for news since the last time; False where none came."""
+        """Wait for news since the last call; False if none came within ``most_s`` seconds."""
         try:
             async with asyncio.timeout(most_s):
                 await self._news.wait()
@@ -68,15 +68,15 @@ class Broadcast:
         return len(self._followers)
 
     def follow(self) -> EventSubscription:
-        """A follower of the service itself, until it ends."""
+        """Follow for the service itself, as long as it runs."""
         self._own.add(following := EventSubscription())
         return following
 
     def subscribe(self) -> EventSubscription:
-        """A client stream of the present owner; ``leave`` ends it.
+        """Open a client stream for the current owner; ``leave`` ends it.
 
         Raises:
-            StreamsFull: there are as many as there may be, or the service stops.
+            StreamsFull: the service or the owner has the maximum number open, or the service is stopping.
         """
         if self._stopping or self.open >= STREAMS_MAX:
             raise StreamsFull("the service is stopping" if self._stopping else "the maximum number of streams is open")
@@ -99,7 +99,7 @@ class Broadcast:
             subscription.end()
 
     async def run(self) -> None:
-        """Read for ever; the supervisor restarts it should it die."""
+        """Read forever; the supervisor restarts it if it dies."""
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         reached: StreamPosition | None = None
         while True:

@@ -16,15 +16,15 @@ from service.store.summaries import encode_first
 
 
 async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Replica:
-    """Copy a model as it stands: its state and its configuration, neither ids, tracked predictions nor alarms.
+    """Copy a model as it is now: its state and configuration, but no ids, tracked predictions or alarms.
 
-    A copy that is there already, by a request with the same Idempotency-Key, is this one.
+    If a request with the same Idempotency-Key has made the copy before, return that one.
 
     Raises:
         RequestConflict: the name is taken.
-        ModelLost: the store has lost the model of that name, which is held here.
-        QueueFull: other requests hold as many bytes of states as may be.
-        ModelDown, StoreDown: it cannot be read, or written.
+        ModelLost: the store has lost the model of that name, but this process holds it.
+        QueueFull: other requests hold the maximum number of bytes of states.
+        ModelDown, StoreDown: the state cannot be read or written.
     """
     await engine.models.confirm(name)
     own = secrets.token_hex(8)

@@ -1,4 +1,4 @@
-"""The running service without its transport: the parts joined, started, supervised and stopped."""
+"""The running service without its transport: connects, starts, supervises and stops the parts."""
 
 import asyncio
 import itertools
@@ -62,7 +62,7 @@ class Freshness:
 
     min_version: int = 0  # the least version to serve
     strong: bool = False  # read the log's head first
-    incarnation: str | None = None  # the incarnation ``min_version`` is of, where the client says so
+    incarnation: str | None = None  # the incarnation that ``min_version`` belongs to, if the client says
 
 
 class Engine:
@@ -70,7 +70,7 @@ class Engine:
 
     Attributes:
         companions: further background tasks, started, supervised and ended with the engine's own.
-        leaving: a stop was asked for: everything is answered on for a while, but balancers are to send nothing more.
+        leaving: whether a stop was requested: the service still answers for a while, but balancers should send no more.
     """
 
     def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] | None = None) -> None:
@@ -145,7 +145,7 @@ class Engine:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._supervise(name, run), name=name)
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Answer what is queued, write snapshots, end the tasks, in ``grace_s``, by default that of the bounds."""
+        """Answer queued requests, write snapshots and end the tasks within ``grace_s`` (None: that of the bounds)."""
         try:
             async with asyncio.timeout(self.bounds.grace_s if grace_s is None else grace_s):
                 if not self.committer.store_down:
@@ -208,17 +208,17 @@ class Engine:
 
     @property
     def lags(self) -> list[tuple[int, str]]:
-        """How many entries each loaded model that is behind has still to apply, and its name; most first."""
+        """For each loaded model that is behind: how many entries it still has to apply, and its name; most first."""
         found = [(replica.lag, replica.name) for replica in self.models.loaded if replica.lag and replica.down is None]
         return sorted(found, reverse=True)
 
     @property
     def rows_per_s(self) -> float | None:
-        """How many rows a second all models learn here; None where that is not known yet."""
+        """Rows per second that all models together learn here; None while that is unknown."""
         return self._meter.rate(asyncio.get_running_loop().time(), self.stats.rows)
 
     def _keeping_up(self) -> bool:
-        """Whether half of the loaded models or more have what their logs had a while ago.
+        """Whether at least half of the loaded models have applied what their logs had ``LAG_S_MAX`` seconds ago.
 
         A few models may lag for reasons of their own, and their readers can send ``min_version``; many mean that this
         process does not keep up.
@@ -228,7 +228,7 @@ class Engine:
         return 2 * sum(0 < replica.progress.since < late for replica in loaded) <= len(loaded)
 
     def ready(self) -> tuple[bool, dict[str, bool | None]]:
-        """Whether the service takes traffic, and the checks behind it (None: cannot be known)."""
+        """Whether the service takes traffic, and the checks behind it (None: unknown)."""
         checks: dict[str, bool | None] = {
             "store": self.store_ok is True and not self.committer.store_down,
             "tasks": bool(self._tasks) and not self._dead and not any(task.done() for task in self._tasks.values()),
@@ -248,7 +248,7 @@ class Engine:
         """A loaded model, as fresh as asked.
 
         Raises:
-            NotFound, ModelDown, StoreDown: it cannot be had.
+            NotFound, ModelDown, StoreDown: it is not available.
             RequestConflict: ``min_version`` is of another incarnation.
             NotReached: ``min_version`` was not reached in time.
         """
@@ -264,7 +264,7 @@ class Engine:
         return replica
 
     async def caught_up(self, replica: Replica) -> bool:
-        """Read on to the log's head for a request that is about to be refused; whether the replica was behind it.
+        """Read on to the log's head before a request is refused; returns whether the replica was behind it.
 
         Another replica may have committed an entry that makes the request valid: a change of features, say.
         """
@@ -283,7 +283,7 @@ class Engine:
         return replica
 
     async def _reach(self, replica: Replica, version: int) -> None:
-        """Read what is on the log now, then wait for the follower; each of them is bounded."""
+        """Read what is on the log now, then wait for the follower; both take a bounded time."""
         replica = replica if replica.ledger is not None else self.models.current(replica)
         await replica.inbox.sync()
         try:

@@ -1,8 +1,8 @@
-"""Learns tracked predictions as the label of ``labels_due`` once their own label is overdue.
+"""Learns the label of ``labels_due`` for tracked predictions whose own label is overdue.
 
-Every process looks once a second. What it finds it commits as feedback of the tracked prediction: the id by which the
-label is remembered makes it exactly once, whoever else does the same and whatever dies meanwhile. Where the own label
-has come first, the store says so.
+Every process looks once a second and commits what it finds as feedback to the tracked prediction. The id under which
+the store remembers the label makes that exactly once, even if other processes do the same or die meanwhile. If the own
+label came first, the store says so.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0  # pause between two looks
 MODELS_MAX, LABELS_MAX, TURNS_MAX = 100, 256, 8
-"""Models of one look; labels of a model that are learned together; times that is done before others have their turn."""
+"""Models per look; labels of a model learned together; how often that is done before others have their turn."""
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
-_PAST = 1  # a time that has come: the next look at the model is soon
+_PAST = 1  # a time in the past: look at the model again soon
 
 
 class LabelsDueLearner:
@@ -37,7 +37,7 @@ class LabelsDueLearner:
         self._engine, self._due = engine, DueLabels(engine.store.connection)
 
     async def run(self) -> None:
-        """Look for ever; the supervisor restarts it should it die."""
+        """Look forever; the supervisor restarts it if it dies."""
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         while True:
             await asyncio.sleep(LOOK_S)
@@ -50,7 +50,7 @@ class LabelsDueLearner:
             backoff.reset()
 
     async def _visit(self, name: str, incarnation: str) -> int:
-        """Learn what is due of a model; returns when the next label is due, ms, 0: never."""
+        """Learn the due labels of a model; returns when the next one is due, in ms since the epoch; 0: never."""
         try:
             replica = await self._engine.replica(name)
         except NotFound:
@@ -68,7 +68,7 @@ class LabelsDueLearner:
         return following
 
     async def _learn(self, replica: Replica, found: Sequence[DueLabel]) -> None:
-        """Learn some due labels; what cannot be learned now is found again after the lease."""
+        """Learn some due labels; those that cannot be learned now are found again after the lease."""
         due = replica.model.config.labels_due
         if due is None or due["then"] == "drop":  # since a PATCH
             ids = [one.prediction_id for one in found]
@@ -79,7 +79,7 @@ class LabelsDueLearner:
         )
         done = list[str]()
         for one, reply in zip(found, replies, strict=True):
-            if isinstance(reply, RequestConflict | ValueError):  # the own label came first, or nobody can learn this
+            if isinstance(reply, RequestConflict | ValueError):  # the own label came first, or it cannot be learned
                 came_first = isinstance(reply, RequestConflict) and reply.problems  # else the model refuses the label
                 level = logging.INFO if came_first else logging.WARNING
                 logger.log(level, "a due label of model %s was not learned: %s", replica.name, reply)
@@ -92,10 +92,10 @@ class LabelsDueLearner:
             await self._due.forget(replica.name, replica.incarnation, done)
 
     async def _submit(self, replica: Replica, one: DueLabel, label: object) -> Reply:
-        """Learn one prediction's row as the label.
+        """Learn the label for one prediction's row.
 
         Raises:
-            ValueError: what is kept of it is corrupt.
+            ValueError: the stored prediction is corrupt.
         """
         kept = codec.decode_tracked(one.blob)
         y = np.array([label], np.float64) if replica.model.regression else [label]

@@ -1,8 +1,8 @@
-"""The list of models: read from the summaries in the store, and from the models in memory where they know more.
+"""The list of models: from the summaries in the store, and from the models in memory if they know more.
 
-Nothing is loaded, whatever is listed. Redis holds the models in the order of their names alone. For the other orders
-each process reads all summaries when a request asks for one, in bounded steps, now and then; requests that come
-meanwhile wait for the same table. A model takes about 400 bytes.
+Listing loads no model. Redis keeps the models in order of name only. For any other order a process reads all summaries
+into a table, in bounded steps, when a request needs it and the last table is too old; requests that come meanwhile wait
+for the same table. A model takes about 400 bytes.
 """
 
 import asyncio
@@ -24,21 +24,21 @@ from service.store.summaries import StoredSummary, down
 Order = Literal["rows", "updated", "worst"]
 ORDERS: tuple[Order, ...] = ("rows", "updated", "worst")
 REFRESH_S, REFRESH_S_MIN = 5.0, 0.5
-"""How long a table is used: as long as it takes ``SHARE`` of the time at most to read it, within these bounds."""
+"""The longest and the shortest use of a table; in between, so long that reading takes ``SHARE`` of the time."""
 SHARE = 0.05
 READ_AT_ONCE, LOOKED_AT = 500, 1000
 """Models read, and models of a table looked at, between two turns of the event loop's other tasks."""
-ROWS_LEAST = 30  # rows of which too little is known of an error
-LAST = 1.0  # the key of a model of which what the order goes by is not known; all others are 0 or less
+ROWS_LEAST = 30  # with fewer rows an error says too little
+LAST = 1.0  # the key of a model whose figure is unknown; all known keys are 0 or less
 
 
 def key(order: Order, summary: StoredSummary) -> float:
-    """What a model is sorted by, lowest first.
+    """The sort key of a model, lowest first.
 
-    ``worst`` goes by a/(a + b), a the model's error and b that of its best baseline: mean squared errors on the same
-    rows, 1 - accuracy, or, of a model with ``class_costs``, mean costs. That is 1/2 where they are equal (also where
-    both are 0), 1 where only the baseline is never wrong, and increases with the ratio a/b, which makes models of all
-    kinds comparable. Of fewer than ``ROWS_LEAST`` rows it counts as not known.
+    ``worst`` sorts by a/(a + b), where a is the model's error and b that of its best baseline: mean squared errors on
+    the same rows, 1 - accuracy, or, for a model with ``class_costs``, mean costs. It is 1/2 if they are equal (even if
+    both are 0), 1 if only the baseline is never wrong, and increases with the ratio a/b, which makes models of all
+    kinds comparable. With fewer than ``ROWS_LEAST`` rows it counts as unknown.
     """
     own = summary.figures
     if order == "updated":
@@ -62,7 +62,7 @@ def errs_more(summary: StoredSummary) -> bool:
 
 
 class ListPosition(NamedTuple):
-    """A place in an order: of a model that is, or was, listed there."""
+    """A position in an order: that of a model which is, or was, listed there."""
 
     key: float = -math.inf
     name: str = ""
@@ -75,7 +75,7 @@ class SummaryTable:
 
     Attributes:
         models: the models.
-        until: how long it is used.
+        until: when its use ends, by the loop's clock.
     """
 
     def __init__(self, began: float) -> None:
@@ -85,13 +85,13 @@ class SummaryTable:
         self._sorted: dict[Order, tuple[NDArray[np.intp], Floats]] = {}
 
     def add(self, models: Sequence[Listed]) -> None:
-        """Take in the models that follow by name."""
+        """Add the models that follow by name."""
         self.models += models
         for order, keys in self._keys.items():
             keys += [key(order, model.summary) for model in models]
 
     def after(self, order: Order, place: ListPosition) -> tuple[NDArray[np.intp], Floats]:
-        """What follows a place in an order: indices of models, and their keys."""
+        """The models after a position in an order: their indices and keys."""
         if order not in self._sorted:
             unsorted = np.array(self._keys[order], dtype=np.float64)
             indices = np.argsort(unsorted, kind="stable")  # models of equal keys stay in the order of their names
@@ -104,7 +104,7 @@ class SummaryTable:
 
 
 class Listing:
-    """The models of the store, in any order; methods raise Unavailable where the store did not answer, or cannot."""
+    """The models of the store, in any order; methods raise Unavailable if the store does not or cannot answer."""
 
     def __init__(self, catalog: Catalog, models: ModelCache) -> None:
         self._catalog, self._models = catalog, models
@@ -128,7 +128,7 @@ class Listing:
         return [found[name] for name in sorted(found)[:limit]], following
 
     def _present(self, listed: Listed) -> Listed:
-        """A model as this process knows it, where it knows more than the store."""
+        """The listed model with what this process knows, if that is more than the store does."""
         name, incarnation, summary, _ = listed
         replica = self._models.peek(name)
         if replica is None or replica.incarnation != incarnation:
@@ -143,7 +143,7 @@ class Listing:
     async def by(
         self, order: Order, limit: int, after: ListPosition, wanted: Wanted | None
     ) -> tuple[list[Listed], ListPosition | None, float]:
-        """A page in another order, the place to go on after, and the age of the table that it is from, in seconds.
+        """A page in another order, the position to go on after, and the age of its table in seconds.
 
         A model whose place changes between two tables may be on two pages, or on none.
         """
@@ -155,14 +155,14 @@ class Listing:
         return shown, following, asyncio.get_running_loop().time() - table.began
 
     async def totals(self, wanted: Wanted) -> tuple[int, float | None]:
-        """How many models are wanted, and the rows a second that those learn of which this process knows, if any."""
+        """How many models are wanted, and the rows per second of those whose rate this process knows, if any."""
         models = (await self._present_table()).models
         found = [models[at] for at in await _first(models, wanted, len(models))]
         rates = [model.rows_per_s for model in found if model.rows_per_s is not None]
         return len(found), sum(rates) if rates else None
 
     async def _present_table(self) -> SummaryTable:
-        """The table, read again if it has been used for as long as it may."""
+        """The table, read again if it is too old."""
         loop = asyncio.get_running_loop()
         if loop.time() >= self._table.until:
             if self._refreshing is None or self._refreshing.done():
@@ -184,7 +184,7 @@ class Listing:
 
 
 async def _first(models: Iterable[Listed], wanted: Wanted | None, most: int) -> list[int]:
-    """Which of the models are wanted: the positions of the first ones; other tasks have a turn in between."""
+    """The positions of the first ``most`` wanted models; other tasks have a turn in between."""
     found: list[int] = []
     for at, model in enumerate(models):
         if wanted is None or wanted(model.name):

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.25  # how often models whose log has grown are checked
 ANSWERS_BYTES = 4 * 2**20
-"""A replica that only reads writes a snapshot by itself when the answers it holds outgrow the last one by so much: the
+"""A replica that only reads writes a snapshot itself when the answers it holds outgrow the last one by this much: the
 process that appends has written none for long."""
 AT_ONCE = 8  # snapshots under way together, so that their round trips overlap
 
@@ -54,7 +54,7 @@ class Snapshotter:
         self._attempts: dict[Replica, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Write due snapshots for ever; the supervisor restarts it should it die."""
+        """Write due snapshots forever; the supervisor restarts it if it dies."""
         while True:
             await asyncio.sleep(PAUSE_S)
             if not self._committer.store_down:
@@ -62,7 +62,7 @@ class Snapshotter:
             self._models.shrink()
 
     def _begin_due(self) -> None:
-        """Write what is due, each in a task: a model that somebody holds keeps no other waiting."""
+        """Write due snapshots, each in its own task, so that a locked model does not delay others."""
         for replica, own in [*self.grown.items()]:
             begins = self._due(replica, own) and replica not in self._attempts
             if begins and len(self._attempts) == AT_ONCE:
@@ -85,7 +85,7 @@ class Snapshotter:
         await asyncio.gather(*(write() for _ in range(AT_ONCE)))
 
     def _due(self, replica: Replica, own: bool) -> bool:
-        """Whoever appends writes the snapshots; who only reads, where the answers that it holds are too many."""
+        """Whether to write a snapshot: decided by the log if this process appends, else by the answers it holds."""
         most = max(replica.saved.size, self._least_bytes)
         outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
         return outgrown and not (replica.down or replica.gone or replica.lost)
@@ -99,7 +99,7 @@ class Snapshotter:
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
 
     async def guard(self, replica: Replica) -> None:
-        """Write a snapshot that is kept until the next such one; Unavailable or ModelDown where it cannot be."""
+        """Write a snapshot that is kept until the next such one; raises Unavailable or ModelDown if it cannot."""
         try:
             await self.take(replica, guard=True)
         except RequestConflict as error:
@@ -110,7 +110,7 @@ class Snapshotter:
 
         Raises:
             StoreDown: the store did not answer; the older snapshots still hold.
-            RequestConflict: the replica was behind its log, or beside it; it has caught up now.
+            RequestConflict: the replica was behind its log, or off it; it has caught up now.
         """
         async with replica.saved.lock:
             blob, info, size = await pack(replica)
@@ -138,7 +138,7 @@ class Snapshotter:
             return info
 
     def _note_divergence(self, replica: Replica, info: SnapshotInfo, published: str) -> None:
-        """Two replicas have made two states of one log: other code, another kind of CPU, or a fault."""
+        """Report that two replicas made different states of one log: different code or CPUs, or a fault."""
         self._stats.diverged += 1
         logger.error(
             "model %s has diverged: at version %d its state here has the digest %s, the published snapshot %s",

@@ -1,7 +1,7 @@
-"""Walks all models, slowly, and removes ids and tracked predictions that are past their time.
+"""Walks slowly through all models and removes expired ids and tracked predictions.
 
-Appends sweep their own model; a model whose traffic has stopped would keep everything for ever. Every process walks:
-what one has removed, the others do not find.
+Appends sweep their own model, but a model whose traffic has stopped would keep everything forever. Every process walks;
+what one has removed, the others no longer find.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ STEP_S = 1.0  # pause between two steps
 WALK_S = 60.0  # pause between two walks
 AT_ONCE = 4  # models swept in one round trip
 MOST = 1000  # ids, and predictions, removed of one model in one round trip: some milliseconds of the store's time
-VISIT_MAX = 200  # round trips for the same models, one after the other; what is left then is for the next walk
+VISIT_MAX = 200  # round trips for the same models, one after the other; the next walk removes the rest
 VISIT_S = 0.02  # pause between these
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
 
@@ -34,7 +34,7 @@ class Sweeper:
         self._connection, self._catalog, self._stats = connection, Catalog(connection), stats
 
     async def run(self) -> None:
-        """Walk for ever; the supervisor restarts it should it die."""
+        """Walk forever; the supervisor restarts it if it dies."""
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         while True:
             try:
@@ -57,7 +57,7 @@ class Sweeper:
             await asyncio.sleep(STEP_S)
 
     async def _visit(self, models: Sequence[tuple[str, str]]) -> None:
-        """Remove what is past its time, in bounded pieces."""
+        """Remove what has expired, in bounded pieces."""
         for _ in range(VISIT_MAX):
             results = await sweep(self._connection, models, MOST)
             swept = [(model, each) for model, each in zip(models, results, strict=True) if isinstance(each, Swept)]

@@ -1,9 +1,9 @@
-"""Large work leaves the event loop: for a thread, and for one thread of their own where it is large bodies.
+"""Moves large work off the event loop: to a thread, and large bodies to one thread of their own.
 
-What takes some milliseconds is done where it stands. More goes to a thread: while a thread works in Python, or in a
-call that lets go of the interpreter (NumPy, hashes, kernels), the loop waits a switch interval at most. A call into C
-that holds the interpreter (decoding JSON or CSV) stops the loop from a thread as well, so large bodies are decoded in
-pieces, and one body at a time.
+Work of a few milliseconds is done in the loop. More goes to a thread: while a thread works in Python, or in a call that
+releases the interpreter (NumPy, hashes, kernels), the loop waits at most one switch interval. A call into C that holds
+the interpreter (decoding JSON or CSV) stops the loop even from a thread, so large bodies are decoded in pieces, and one
+body at a time.
 """
 
 import asyncio
@@ -23,28 +23,28 @@ LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
 milliseconds, and many bodies at once would each do so."""
 WAITING_MAX = 256
-"""Most such bodies that are being read or wait for it; their bytes are bounded by ``ONEPASS_BODIES_MB``."""
+"""Most such bodies being read or waiting to be read; ``ONEPASS_BODIES_MB`` bounds their bytes."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread that works in Python keeps the interpreter while others wait for it: a fifth of the default. A row
-takes several turns of the loop, and waits so long in each of them."""
+takes several turns of the loop, and may wait this long in each of them."""
 THREAD_FLOPS = 4e6
-"""Work of more floating-point operations (some milliseconds) is done in a thread: many models may have as much of it in
-one turn of the loop."""
+"""Work of more floating-point operations (some milliseconds) is done in a thread: many models may have that much in one
+turn of the loop."""
 
 
 WORK_FLOPS_MAX = 5e11
-"""Most work of one request: a minute or two. Nothing ends it once it is committed: not its client, nor DELETE."""
+"""Most work of one request: a minute or two. Once committed, nothing ends it, neither its client nor DELETE."""
 THREADS_MAX = 64
-"""Threads for such work; more wait. Each model has one at most for its entries, so that many models can be at work."""
+"""Threads for such work; more work waits. Each model uses at most one for its entries, so that many can be at work."""
 
 
 def is_long(flops: float) -> bool:
-    """Whether so many floating-point operations take long enough for a thread."""
+    """Whether work of so many floating-point operations is long enough for a thread."""
     return flops > THREAD_FLOPS
 
 
 def refuse_hours(flops: float, rows: int) -> None:
-    """Refuse rows whose work would keep a core, and everybody who asks for their model, for too long.
+    """Refuse rows whose work would occupy a core, and delay all requests to their model, for too long.
 
     Raises:
         TooLarge: naming how many of them may be sent at once.
@@ -71,7 +71,7 @@ async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object)
 async def load_algorithm(config: Mapping[str, Any]) -> None:
     """Import what models with the algorithm of a configuration need, in a thread, unless that has been done.
 
-    What is wrong with the configuration is found by who reads it.
+    Errors in the configuration are left to the code that reads it.
     """
     algorithm = every().get(str(config.get("algorithm", DEFAULT)))
     if algorithm is not None and not algorithm.loaded:
@@ -110,5 +110,5 @@ class BodyReader:
         return await (in_thread_if_large(size, work, *args) if size <= LARGE_BYTES else self.call(work, *args))
 
     def stop(self) -> None:
-        """Read no more bodies; may be repeated."""
+        """Read no more bodies; may be called again."""
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -170,7 +170,7 @@ class Actor:
             if self._shared.committer.store_down:
                 raise StoreDown(REFUSED)
             check_fits(self._replica.model, job.segment)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - for the one who waits
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the waiting request gets it
             job.reject(error)
         if not job.reply.done():
             self._queue.put(job)
@@ -377,7 +377,7 @@ class Actor:
         jobs = commit.members
         for job in jobs:
             if appended.code == "trimmed" and commit.resent and not job.segment.ids:
-                # It may be in what was trimmed, and no id would tell the script so: it must not be learned twice.
+                # It may have been committed and trimmed; without an id the script cannot tell, and would add it twice.
                 job.reject(StoreDown(DOWN))
         self._queue.put_back(jobs)
         self._queue.reject_unfit(self._replica.model)

@@ -325,7 +325,7 @@ class AnswerWriter:
                 await asyncio.sleep(AGAIN_S)
 
     async def _write(self, replicas: Sequence[Replica]) -> bool:
-        """Store answers of some models; whether the store took them. The rest of a model goes with the next ones."""
+        """Store answers of some models; returns whether the store took them. The rest of a model goes with the next."""
         taken = [(one, answers) for one in replicas for answers in _sets(one, one.answers.take_fresh(TAKEN_MAX))]
         results = await self._log.record_answers([answers for _, answers in taken])
         for replica in replicas:
@@ -341,7 +341,7 @@ class AnswerWriter:
         """Write to the store every answer up to a version (a snapshot may follow then).
 
         Raises:
-            Unavailable: the store did not answer, or cannot.
+            Unavailable: the store did not answer, or could not store them.
             RequestConflict: the replica does not join its log.
         """
         sets = _sets(replica, replica.answers.up_to(version))

@@ -199,7 +199,7 @@ class Committer:
         return bool(tickets)
 
     def _landed(self, key: str, task: "asyncio.Task[None]") -> None:
-        """A pipeline is through, or has failed: what has been parked behind it goes with the next one."""
+        """A pipeline has ended or failed: everything parked behind it goes with the next one."""
         if task not in self._tasks:
             return  # abandoned
         self._tasks.discard(task)
@@ -232,7 +232,7 @@ class Committer:
         return tickets
 
     def _parks(self, each: Source | Ticket, name: str) -> bool:
-        """Whether its server has a pipeline under way; if so, it waits for the end of that."""
+        """Whether its server has a pipeline under way; if so, park it until that ends."""
         node_key = self._log.node_key(name)
         if node_key in self._in_flight:
             self._parked.setdefault(node_key, []).append(each)

@@ -1,9 +1,9 @@
-"""What a replica applies in one go, one entry or neighbouring entries of plain rows, merged; and the answers to ids
-that come of it, until the store has them.
+"""Batches that a replica applies in one go, single entries or merged runs of plain row entries; and their answers to
+ids, until the store has them.
 
-A batch may run in a thread that holds the model. It counts what came of it, and makes the answers to be kept. A replica
-holds the answers of entries of any process: whoever committed an entry may crash before it has stored them. A snapshot
-is published only after the answers up to its version are stored, so all that one covers are dropped.
+A batch may run in a thread that holds the model. It counts its results and makes the answers to be kept. A replica
+holds the answers to entries of all processes, because the one that committed an entry may crash before it stores them.
+A snapshot is published only after the answers up to its version are stored, so the replica drops those it covers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from service.store.log.codec import Item, RowsRecord
 from service.store.log.entries import RawEntry
 from service.store.log.entry_runs import DecodedEntry, entry_runs
 
-ANSWER_BYTES = 250  # what an answer takes beside its own bytes: its place in the dict, its tuple and the text of its id
+ANSWER_BYTES = 250  # what an answer takes besides its own bytes: its dict entry, its tuple and the text of its id
 
 
 class UnstoredAnswers:
@@ -85,21 +85,21 @@ class UnstoredAnswers:
 FEW_BYTES = 16 * 2**10
 """Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
 MERGED_FLOPS = THREAD_FLOPS
-"""Most floating-point operations of entries that are merged: what is done where it stands, without a thread."""
+"""Most floating-point operations of merged entries: what the event loop does itself, without a thread."""
 
 
 class Applied(Struct):
-    """What has become of a batch."""
+    """The results of a batch."""
 
     rows: int = 0  # how many were learned
     refused: int = 0  # segments that were refused
     states_bytes: int = 0  # of states that were taken over
-    rebuilt: bool = False  # whether something else than rows was applied: the model may have another size
+    rebuilt: bool = False  # whether anything but rows was applied, which may have changed the model's size
     answers: list[Outcome] = []  # to the segments of an entry of this process, in order
     items: list[Item] = []  # the answers to ids, to be kept
 
     def entry(self, entry: Entry, model: Model, own: bool = False) -> None:
-        """Apply an entry, and count and answer what has become of it."""
+        """Apply an entry, count its results and add its answers."""
         for segment, outcome in zip(entry.segments, apply(model, entry), strict=True):
             if outcome.refusal is not None:
                 self.refused += 1
@@ -143,7 +143,7 @@ class SingleEntry:
 
 
 class MergedEntries:
-    """Entries of plain rows of one kind, in a row, applied as one block as far as that gives the bits of one by one."""
+    """A run of plain row entries of one kind, applied as one block as far as that gives the same bits as one by one."""
 
     __slots__ = ("_at", "_merged", "_run", "first", "inner", "own", "size", "time_ms", "uid", "version")
 
@@ -159,7 +159,7 @@ class MergedEntries:
         return cost.flops_to_learn(model, self._merged.stops[-1])
 
     def apply(self, model: Model) -> Applied:
-        """Apply the entries, by itself each that needs special care as the model stands then."""
+        """Apply the entries; those that the model cannot merge in its present state are applied alone."""
         applied = Applied()
         while self._at < len(self._run):
             stop, learned = apply_merged(model, self._merged, self._at)
@@ -182,7 +182,7 @@ Batch = SingleEntry | MergedEntries
 
 ``first`` is the version of its first entry; ``version``, ``uid``, ``time_ms`` are those of its last; ``inner``: version
 and uid of all but the last; ``size``: its bytes on the log; ``own``: whether requests of this process wait for the
-answers. As text it says at which entry, or entries, ``apply`` raised.
+answers. ``str`` names the entry, or entries, at which ``apply`` raised.
 """
 
 
@@ -203,7 +203,7 @@ def _merged(run: Sequence[DecodedEntry]) -> MergedRows:
 
 
 def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
-    """What to store with the ids of some entries whose rows were learned together."""
+    """The answers to store with the ids of entries whose rows were learned together."""
     items: list[Item] = []
     predictions, losses, p_true = learned.predictions, learned.losses, learned.p_true
     before, at = learned.rows - len(losses), 0
@@ -223,7 +223,7 @@ def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
 
 
 def small_batches(entries: Sequence[RawEntry], model: Model) -> list[Batch]:
-    """Entries of other processes that are few rows; none where they are more, or something else than rows."""
+    """Batches of entries of other processes with few rows; empty if there are more, or something other than rows."""
     if sum([raw.size for raw in entries]) > FEW_BYTES:
         return []
     batches: list[Batch] = []

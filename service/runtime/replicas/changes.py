@@ -1,6 +1,6 @@
-"""Changes of a model as clients ask for them: of its settings, its challengers and its features; how these are shown.
+"""Changes that clients ask for, of a model's settings, challengers and features; and how these are shown.
 
-Checked against the model as it stands now; apply checks again, since another replica's entry may come first.
+They are checked against the model as it is now; apply checks again, since another replica's entry may come first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ ACTIONS = ("begin", "complete", "abort")
 Action = Literal["begin", "complete", "abort"]
 Recovery = Literal["linear", "kernel"]
 Admit = Callable[[Demand], None]
-"""Asked whether a model fits as it would be; raises Invalid."""
+"""Checks that the changed model would fit in memory; raises Invalid."""
 
 
 def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
-    """The change as a segment of the log; None where the model has these values already and nobody gave an id.
+    """The change as a segment of the log; None if the model has these values already and there is no id.
 
-    ``asked`` are new values by field, as they were sent; ``admit`` is asked whether the model would fit.
+    ``asked`` are the new values by field, as sent; ``admit`` checks that the model would fit.
 
     Raises:
         Invalid: naming each field that cannot be changed, or is wrong.
@@ -46,7 +46,7 @@ def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[s
 
 
 def _grown(fields: Sequence[str]) -> str:
-    """What of a change takes memory, as the client has called it."""
+    """The part of a change that takes memory, under the client's name for it."""
     named = {"features": CATEGORIES, "labels": LABELS}
     return next((named.get(field, field) for field in ("features", "labels", "watch") if field in fields), fields[0])
 
@@ -57,10 +57,10 @@ def _grown(fields: Sequence[str]) -> str:
 def challenge(
     model: Model, admit: Admit, name: str, asked: Mapping[str, Any], most: int, ids: tuple[str, ...]
 ) -> Challenge | None:
-    """A challenger to be put beside a model; None where it is there already and nobody gave an id.
+    """A new challenger of a model, as a segment; None if it exists already and there is no id.
 
-    ``asked`` is the body, as it was sent; ``admit`` is asked whether the model would fit with it; ``most`` is how many
-    challengers a model may have.
+    ``asked`` is the body as sent; ``admit`` checks that the model would fit with it; ``most`` is how many challengers a
+    model may have.
 
     Raises:
         Invalid: naming the field that is wrong.
@@ -90,7 +90,7 @@ def challenger_of(model: Model, name: str) -> Challenger:
 
 
 def withdraw(model: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
-    """A challenger to be taken away.
+    """The removal of a challenger, as a segment.
 
     Raises:
         NotFound: there is none of that name.
@@ -100,7 +100,7 @@ def withdraw(model: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
 
 
 def promote(model: Model, name: str, ids: tuple[str, ...], force: bool) -> Promote:
-    """A challenger to become the model's own learner.
+    """The promotion of a challenger to the model's own learner, as a segment.
 
     Raises:
         NotFound: there is none of that name.
@@ -113,7 +113,7 @@ def promote(model: Model, name: str, ids: tuple[str, ...], force: bool) -> Promo
 
 
 def challenger_shown(model: Model, name: str) -> dict[str, Any]:
-    """A challenger as GET shows it; NotFound where there is none of that name."""
+    """A challenger as GET shows it; NotFound if there is none of that name."""
     one = challenger_of(model, name)
     parts = one.parts
     return {
@@ -132,7 +132,7 @@ def challenger_shown(model: Model, name: str) -> dict[str, Any]:
 
 
 def feature_state(model: Model) -> dict[str, Any]:
-    """Where a model stands, as GET /models/{name}/features answers it."""
+    """The state of a model's features, as GET /models/{name}/features returns it."""
     following = None if model.pipeline is None else model.pipeline.next_schema
     return {
         "phase": model.phase,
@@ -145,7 +145,7 @@ def feature_state(model: Model) -> dict[str, Any]:
 
 
 def record(model: Model) -> bytes:
-    """The same as bytes, as it is remembered with the id of a switch."""
+    """The same as bytes, to be stored with the id of a switch."""
     return msgspec.json.encode(feature_state(model))
 
 
@@ -158,12 +158,12 @@ def switch(
 ) -> Switch:
     """A step in a change of features, without its id.
 
-    Without ``mapping``, the model's parameters say which, else it is linear; ``admit`` is asked whether the model would
-    fit; ``force`` completes a change with few overlap rows.
+    Without ``mapping`` the model's parameters decide, and else it is linear; ``admit`` checks that the model would fit;
+    ``force`` completes a change with few overlap rows.
 
     Raises:
         Invalid: naming the field.
-        Conflict: the model's phase does not allow the action, or its algorithm no change at all.
+        Conflict: the model's phase does not allow the action, or its algorithm allows no change at all.
     """
     _check_fields(action, features, mapping, force)
     segment = plans.plan_switch(model, action, features, mapping, force)

@@ -1,8 +1,8 @@
-"""Keeping the loaded models current: a notice per append by any process, and a slow sweep behind it.
+"""Keeps the loaded models current: by a notice of each append of any process, and by a slow sweep.
 
-Notices wait a few milliseconds before they are acted upon: the next append of a model that is learning here as well
-returns what others have added, and then nothing is left to read. The sweep compares the heads of all loaded models, a
-bounded number at a time. It finds what a lost notice, a broken connection or a failover has left: entries not read, a
+A notice waits a few milliseconds before the follower acts on it: if the model is learning here as well, its next append
+returns what others have added, and nothing is left to read. The sweep compares the heads of all loaded models, a
+bounded number at a time. It finds what a lost notice, a broken connection or a failover has left: unread entries, a
 name that was deleted or given to another model, and a log whose tail is gone.
 """
 
@@ -28,7 +28,7 @@ AGAIN_S_MAX = 5.0
 
 
 class Follower:
-    """Reads on for the replicas of one process."""
+    """Keeps the replicas of one process current."""
 
     def __init__(self, models: ModelCache, notices: AppendNotices, log: Log) -> None:
         self._models, self._notices, self._log = models, notices, log
@@ -41,7 +41,7 @@ class Follower:
         models.came, models.left = notices.want, notices.drop
 
     async def run(self) -> None:
-        """Follow for ever; the supervisor restarts it should it die."""
+        """Follow forever; the supervisor restarts it if it dies."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen())
             tasks.create_task(self._sweep())
@@ -75,7 +75,7 @@ class Follower:
             logger.info("model %s was deleted elsewhere", notice.name)
             self._models.forget(replica)
         elif replica.lost:
-            self._on_subscribed(notice.name)  # the store was restored; at which version, the head tells
+            self._on_subscribed(notice.name)  # the store was restored; the head tells at which version
         elif notice.version > replica.version:
             self._note(replica, notice.version)
 
@@ -172,4 +172,4 @@ class Follower:
             replica.progress.suspect = True  # reading on detects what became of the log's tail
             self._note(replica, head.version)
         elif (replica.version, replica.progress.head) == (version, known):
-            replica.progress.at_head(version)  # a notice may be of entries that are lost by now
+            replica.progress.at_head(version)  # a notice may have announced entries that are lost by now

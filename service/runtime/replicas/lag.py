@@ -1,4 +1,4 @@
-"""How far a replica is behind its log, and who waits for it."""
+"""How far a replica is behind its log, and the readers that wait for it."""
 
 import asyncio
 
@@ -10,9 +10,9 @@ class Lag:
 
     Attributes:
         head: the highest version the log is known to have reached.
-        since: when it passed the version applied here, by the loop's clock; 0 where it has not.
+        since: when it passed the version applied here, by the loop's clock; 0 if it has not.
         suspect: the log may have lost its tail, whatever its version.
-        awaited: readers who wait for a version, by version.
+        awaited: readers that wait for a version, each with that version.
     """
 
     __slots__ = ("awaited", "head", "since", "suspect")
@@ -22,7 +22,7 @@ class Lag:
         self.awaited: dict[asyncio.Future[None], int] = {}
 
     def behind(self, version: int) -> bool:
-        """Whether the log is known, or suspected, to be other than what was applied up to ``version``."""
+        """Whether the log is known, or suspected, to differ from what was applied up to ``version``."""
         return self.head > version or self.suspect
 
     def note_head(self, version: int) -> None:
@@ -36,7 +36,7 @@ class Lag:
         self.head, self.since, self.suspect = version, 0.0, False
 
     def applied(self, version: int) -> None:
-        """Note that a version was applied, and wake the readers who wait for it."""
+        """Note that a version was applied, and wake the readers that wait for it."""
         if self.since and not self.behind(version):
             self.since = 0.0
         if self.awaited:
@@ -58,7 +58,7 @@ class Lag:
             self.awaited.pop(arrived, None)
 
     def refuse(self, error: OnepassError) -> None:
-        """Fail the readers who wait for a version."""
+        """Fail the readers that wait for a version."""
         for future in self.awaited:
             if not future.done():
                 future.set_exception(error)

@@ -1,7 +1,7 @@
 """Loads a model: the newest intact snapshot that joins the log, then the tail of the log.
 
-A snapshot that is corrupt, of another incarnation, or off the log is skipped with an error in the log file. Where none
-is left and the log does not begin at version 1, loading fails: a state is never invented.
+A snapshot that is corrupt, of another incarnation, or off the log is skipped with an error in the log file. If none is
+left and the log does not begin at version 1, loading fails: a state is never invented.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 ENTRIES_MAX = 1000  # most entries read in one round trip
 TURN_ENTRIES = 16  # small entries that are applied before others have a turn
-CHALLENGERS = b"challengers"  # what the state of a model with challengers holds somewhere
+CHALLENGERS = b"challengers"  # occurs somewhere in the state of every model with challengers
 ATTEMPTS_MAX = 10  # how often a load begins again because the snapshots have changed under it
 
 
@@ -125,7 +125,7 @@ class Loader:
         return SingleEntry(entry, own.raw.uid, own.size)
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
-        """Snapshot plus log; begun again where another replica has meanwhile replaced the snapshots being read."""
+        """Snapshot plus log; starts again if another replica replaces the snapshots while they are read."""
         for _ in range(ATTEMPTS_MAX):
             known = await self._store.snapshots.list(meta.name, meta.incarnation)
             try:
@@ -155,7 +155,7 @@ class Loader:
 
     async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
         blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
-        # That of the model has been loaded; those of challengers may have to be, and only reading the state tells.
+        # The model's algorithm has been imported; its challengers' may not have been, and only the state names them.
         size = len(blob) if len(blob) > THREAD_BYTES or CHALLENGERS not in bytes(blob) else THREAD_BYTES + 1
         model, stamp = await in_thread_if_large(size, save.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
@@ -217,5 +217,5 @@ class Loader:
 
 async def load_algorithm_of(config: bytes) -> None:
     """Import what a model of a stored configuration needs, in a thread, unless that has been done."""
-    with suppress(ValueError):  # whoever reads the configuration reports it
+    with suppress(ValueError):  # the error is reported when the configuration is read
         await load_algorithm(codec.config(config))

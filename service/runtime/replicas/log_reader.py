@@ -1,4 +1,4 @@
-"""Reads the logs of loaded models on, and reloads a replica that does not join its log any more."""
+"""Reads on in the logs of loaded models, and reloads a replica that no longer joins its log."""
 
 import logging
 import time
@@ -29,9 +29,9 @@ class LogReader:
         self.tail_lost_at = 0.0
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
-        """Apply entries as the log has them, up to a version; those applied already are passed over.
+        """Apply entries of the log, up to the version ``last``; skips those that are applied already.
 
-        An entry whose state is gone is passed over as well, by a snapshot that follows it.
+        An entry whose state is gone is skipped as well, by loading a snapshot that follows it.
 
         Raises:
             ModelDown: there is no such snapshot; the model is out of service.
@@ -39,7 +39,7 @@ class LogReader:
         new = [raw for raw in entries if raw.version > replica.version and (last is None or raw.version <= last)]
         try:
             await self._loader.apply(replica, new)
-        except StateLost as lost:  # with the entry, if it was trimmed meanwhile
+        except StateLost as lost:  # as is its entry, if that was trimmed meanwhile
             logger.warning("reloading model %s: %s", replica.name, lost)
             try:
                 await self._loader.reload(replica)
@@ -61,7 +61,7 @@ class LogReader:
             await self.apply(replica, more.entries, last)
 
     async def to_head(self, replica: Replica) -> bool:
-        """Apply everything that is on the log now; whether the replica had to be reloaded for that.
+        """Apply everything that is on the log now; returns whether the replica had to be reloaded for that.
 
         Raises:
             NotFound, Recreated: the model is gone.
@@ -86,9 +86,9 @@ class LogReader:
         return await self._log.read_after(*position, SOON_BYTES_MAX, ENTRIES_MAX, soon=True)
 
     async def gone(self, replica: Replica, others: int) -> OnepassError:
-        """The error for requests to a model that is not there any more: deleted and dropped, or lost.
+        """The error for requests to a model that no longer exists: deleted and dropped, or lost.
 
-        ``others`` is 1 where the name belongs to a new model now.
+        ``others`` is 1 if the name belongs to a new model now.
         """
         try:
             (error,) = await self._models.vanished([(replica, bool(others))])
@@ -97,9 +97,9 @@ class LogReader:
         return error
 
     async def reload(self, replica: Replica, code: str, head: int) -> None:
-        """Reload from snapshot and log; where the log has lost its tail, report which entries were lost.
+        """Reload from snapshot and log; if the log has lost its tail, report which entries were lost.
 
-        ``code`` is what the log has answered, ``head`` its version.
+        ``code`` is the log's answer, ``head`` its version.
 
         Raises:
             NotFound, Recreated, ModelDown, StoreDown: it cannot be done.

@@ -1,8 +1,8 @@
-"""The models in memory: loaded on demand, evicted least recently used first under a budget, or once others use them.
+"""The models in memory: loaded on demand, and evicted, least recently used first, to keep a memory budget.
 
-Deleting leaves a mark in the store. A model that is gone without one is lost: the store came back empty, or older than
-the model. What is held of it in memory is then kept: it predicts and learns nothing, until the store has the model
-again or somebody deletes it.
+Deleting a model leaves a mark in the store. A model that is gone without one is lost: the store came back empty, or
+older than the model. Its replica then stays in memory, and predicts but does not learn, until the store has the model
+again or a client deletes it.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from service.store.summaries import encode_first
 
 logger = logging.getLogger(__name__)
 
-DOWN_S = 2.0  # how long a model that could not be loaded is refused before it is tried again
-FIELDS_SHOWN = 8  # of those that differ, in a sentence
+DOWN_S = 2.0  # how long a model that could not be loaded is refused before the next attempt
+FIELDS_SHOWN = 8  # most fields that a sentence names
 LOST = "the store has lost model %s (incarnation %s, version %d), %s"
 LOADS_MAX = 4  # models loaded from the store at the same time; each takes memory that the budget does not know yet
 
 
 class ModelCache:
-    """The loaded models of this process: all of them within ``budget_bytes``, the state of one ``model_bytes_max``.
+    """The loaded models of this process: ``budget_bytes`` for all of them, ``model_bytes_max`` for the state of one.
 
     Attributes:
         ledger: the memory in use.
         attach: gives a loaded replica its inbox.
         came, left: called with the name of each model that is loaded, and of each that is dropped.
-        on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None where
-            there is no publisher. With one a snapshot is written only after the alarms up to its version are published,
+        on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None
+            without a publisher. With one, a snapshot is written only after the alarms up to its version are published,
             and a model with unpublished alarms stays in memory.
         summaries: writes the summaries of loaded models that have changed.
     """
@@ -78,7 +78,7 @@ class ModelCache:
 
     @property
     def lost(self) -> list[Replica]:
-        """Those of them that the store has lost."""
+        """The models in memory that the store has lost."""
         return [replica for replica in self._loaded.values() if replica.lost]
 
     def peek(self, name: str) -> Replica | None:
@@ -86,7 +86,7 @@ class ModelCache:
         return self._loaded.get(name)
 
     def at_hand(self, name: str) -> Replica | None:
-        """A model that is in memory and in service; what is not, ``get`` loads or refuses."""
+        """A model that is in memory and in service; ``get`` loads or refuses any other."""
         replica = self._loaded.get(name)
         if replica is None or replica.down is not None:
             return None
@@ -164,7 +164,7 @@ class ModelCache:
             await self.publish(replica)
 
     def current(self, replica: Replica) -> Replica:
-        """The replica that is in memory for one that has left it since its caller got it: itself, where there is none.
+        """The replica now in memory for one that has left it since its caller got it; if there is none, put it back.
 
         Raises:
             NotFound, Recreated: the model is gone.
@@ -188,7 +188,7 @@ class ModelCache:
         Raises:
             RequestConflict: a model of that name was created with another configuration, and has another one now.
             Invalid: the state would not fit the model limit.
-            ModelLost: the store has lost the model of that name, which is held here.
+            ModelLost: the store has lost the model of that name, but this process holds it.
         """
         await self.confirm(name)
         if (space := config.space) is not None:
@@ -197,31 +197,31 @@ class ModelCache:
         text = config.canonical
         first = encode_first(Summary.first(config))
         found = await self._store.catalog.create(name, incarnation, text.encode(), first)
-        await load_algorithm_of(found.config)  # it may be another one than was asked for
+        await load_algorithm_of(found.config)  # it may differ from the requested one
         replica = await self.present(name, found.incarnation)
         if not (found.created or Config.parse(codec.config(found.config)).canonical == text):
-            await replica.inbox.sync()  # by now it may have this configuration, other than that of its creation
+            await replica.inbox.sync()  # it may have got this configuration since its creation
             now = replica.model.present_config
             if text not in (now.canonical, replica.model.config.canonical):
                 raise _other_configuration(name, differences(now, config))
         return replica, found.created
 
     async def present(self, name: str, incarnation: str) -> Replica:
-        """The model that has a name now, of which an earlier one may still be held here.
+        """The model that has a name now; an earlier one of that name may still be in memory.
 
         Raises:
             NotFound, ModelDown, StoreDown: as for ``get``.
         """
         loading = self._loading.get(name)
         if loading is not None:
-            await asyncio.wait([loading])  # it may be of the earlier one, and fail
+            await asyncio.wait([loading])  # it may be loading the earlier one, and fail
         held = self._loaded.get(name)
         if held is not None and held.incarnation != incarnation:
             await self.vanished([(held, True)])
         return await self.get(name)
 
     async def confirm(self, name: str) -> None:
-        """Look whether the store has the model of a name, if it is held here: none is to be created where it was lost.
+        """Check that the store has the model of a name, if it is in memory: a lost model must not be created again.
 
         Raises:
             ModelLost: it was lost.
@@ -236,7 +236,7 @@ class ModelCache:
                 raise error
 
     async def vanished(self, found: Sequence[tuple[Replica, bool]]) -> list[OnepassError]:
-        """Drop replicas whose models were deleted, keep those that are lost; the errors for their requests.
+        """Drop replicas whose models were deleted, keep those that are lost; returns the errors for their requests.
 
         Args:
             found: replicas whose models are not in the store, and whether the name of each belongs to another one now.
@@ -271,7 +271,7 @@ class ModelCache:
         return error
 
     def found(self, replica: Replica) -> None:
-        """The store has a model, which may have been lost."""
+        """Note that the store has a model, which may have been lost before."""
         if replica.lost:
             replica.lost = False
             logger.warning("model %s is in the store again", replica.name)
@@ -290,7 +290,7 @@ class ModelCache:
             )
 
     async def delete(self, name: str) -> None:
-        """Delete a model and everything kept of it; of one that the store has lost, what is kept in memory.
+        """Delete a model and everything stored for it; one that the store has lost is given up and leaves memory.
 
         Raises:
             NotFound: there is no such model.
@@ -301,7 +301,7 @@ class ModelCache:
             await self._store.catalog.give_up(name, held.incarnation)
             self.forget(held)
             return
-        deleted = await self._store.catalog.delete(name)  # where that fails, the model stays here as well
+        deleted = await self._store.catalog.delete(name)  # if that fails, the model stays here as well
         self._drop(name)
         if not deleted:
             raise no_model(name)
@@ -336,7 +336,7 @@ class ModelCache:
 
 
 def _other_configuration(name: str, found: Sequence[Problem]) -> RequestConflict:
-    """The error for a body that is not of the model that has the name, with the fields that differ."""
+    """The error for a configuration other than that of the model with this name; it names the fields that differ."""
     patched = [one.field for one in found if "PATCH" in one.problem]
     fixed = [one.field for one in found if one.field not in patched]
     said = [f"PATCH changes {_some(patched)}"] if patched else []

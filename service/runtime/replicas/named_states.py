@@ -17,8 +17,8 @@ from service.store.states.pieces import digest
 from service.store.states.states import States
 
 NAMED_BYTES = 2 * 2**20
-"""A larger segment is written in pieces, and its entry names it: the store works on one command at a time, and all that
-is waiting for it waits for the largest."""
+"""A larger segment is written in pieces, and its entry names it: the store works on one command at a time, so a large
+one delays all others."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class StateBudget:
 
     @contextmanager
     def held(self, size: int) -> Iterator[None]:
-        """Count a state for a while; one is taken however large it is.
+        """Count a state while it is held; a single one is accepted however large it is.
 
         Raises:
             QueueFull: others hold too much; try again later.
@@ -50,7 +50,7 @@ class StateBudget:
 async def take_over(
     states: States, replica: Replica, state: Buffer, source: str, ids: tuple[str, ...] = (), digests: Sequence[str] = ()
 ) -> Reply:
-    """Have a model take over a state that ``save.from_bytes`` has been seen to take, by an entry of its log.
+    """Make a model take over a state, which ``save.from_bytes`` has accepted before, by an entry of its log.
 
     ``source`` is "restore" or "import"; ``ids`` and their ``digests`` recognise a repeated request.
 
@@ -63,10 +63,10 @@ async def take_over(
 
 
 async def in_pieces(states: States, replica: Replica, sent: SegmentIn) -> SegmentIn:
-    """A segment as an entry is to name it, its bytes written in pieces, if it is large.
+    """A segment as it is to be appended: if it is large, its bytes are written in pieces, which the entry names.
 
     Raises:
-        OnepassError: they cannot be written; those that were expire.
+        OnepassError: the pieces cannot be written; those that were written expire.
     """
     size = len(sent.blob)
     if size <= NAMED_BYTES:

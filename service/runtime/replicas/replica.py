@@ -2,10 +2,10 @@
 
 Replica          model, version, path        written by ``apply`` and ``take_over``
   inbox          requests that wait            its actor (actor.py), which alone lets it apply entries
-  progress       how far behind its log        lag.py; told by the follower
-  answers        not stored yet                batches.py; told by the answer writer
-  summary        what the store has of it      told by the summary writer
-  saved          what snapshots hold           told by the snapshotter
+  progress       how far behind its log        lag.py; updated by the follower
+  answers        not stored yet                batches.py; updated by the answer writer
+  summary        what lists show of it         updated by the summary writer
+  saved          what snapshots hold           updated by the snapshotter
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from service.store.summaries import StoredSummary, decode, down, encode
 logger = logging.getLogger(__name__)
 
 PATH_MAX = 256  # applied entries whose uids are kept; a log that forked further back is detected by its version alone
-MEASURED_ENTRIES = 32  # how often a model is measured while its entries are rows only
-PATH_BYTES = 170  # what each of them takes
+MEASURED_ENTRIES = 32  # entries between two measurements of a model, if they are rows only
+PATH_BYTES = 170  # memory of one entry of the path
 RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
 OBJECT_BYTES = 25_000
 """Python objects around the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing."""
@@ -48,7 +48,7 @@ class Ledger:
 
 
 class Reply(NamedTuple):
-    """What a waiting request is given."""
+    """The reply to a waiting request."""
 
     answer: Outcome  # the answer to all of its rows; to a repeated request, the first one
     duplicates: int = 0  # how many of its rows had been sent before
@@ -91,7 +91,7 @@ class Saved:
 
     Attributes:
         log_bytes: bytes of entries applied since the last snapshot.
-        size, version: of the last snapshot; -1 where there is none.
+        size, version: of the last snapshot; version -1 if there is none.
         lock: held while one is written.
     """
 
@@ -106,7 +106,7 @@ class Saved:
         self.size, self.version = info.bytes, info.version
 
     def take_over(self, loaded: "Saved") -> None:
-        """Go on with what was loaded."""
+        """Continue with what was loaded."""
         self.log_bytes, self.size, self.version = loaded.log_bytes, loaded.size, loaded.version
 
 
@@ -114,13 +114,13 @@ class SummaryState:
     """The summary of a model, as lists show it.
 
     Args:
-        stored: the record in the store when the model was loaded; empty where there was none.
+        stored: the record in the store when the model was loaded; empty if there was none.
 
     Attributes:
         stored, written: the record in the store, as far as this process knows, and its version.
-        last: the latest summary known here, also while the model is being changed; None where there is none.
+        last: the latest summary known here, also while the model is being changed; None if there is none.
         rode: when a summary last went with an append, by the loop's clock.
-        meter: how many rows a second the model learns.
+        meter: how many rows per second the model learns.
     """
 
     __slots__ = ("last", "meter", "rode", "stored", "written")
@@ -145,13 +145,13 @@ class Replica:
         model: its state at ``version``.
         version, uid, time_ms: the last applied entry.
         inbox: where requests go; a replica that was loaded aside has none.
-        down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. An error
-            kept here and raised again would hold every request it has refused.
-        path: the last entries applied, as (version, uid): where a rewritten log parts from ours.
+        down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. ``down`` is a
+            text because an error that is kept and raised again would hold every request it has refused.
+        path: the last entries applied, as (version, uid), to find where a rewritten log departs from ours.
         changed: the models that may differ from their stored summaries; None while this one is not in memory.
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
-        lock: held while the model changes, or is read elsewhere than on the event loop.
+        lock: held while the model changes, or is read outside the event loop.
     """
 
     name: str
@@ -181,7 +181,7 @@ class Replica:
 
     @property
     def row_plan(self) -> RowPlan:
-        """How plain rows are read as the model stands."""
+        """How plain rows are read in the model's present state."""
         plan = self._row_plan
         if plan is None or not plan.is_of(self.model):
             plan = self._row_plan = RowPlan(self.model)
@@ -202,7 +202,7 @@ class Replica:
 
     @property
     def behind(self) -> bool:
-        """Whether the log is known, or suspected, to be other than what was applied."""
+        """Whether the log is known, or suspected, to differ from what was applied."""
         return self.progress.behind(self.version)
 
     @asynccontextmanager
@@ -220,12 +220,12 @@ class Replica:
     # ---------------------------------------------------------------- entries
 
     async def apply(self, batch: Batch) -> list[Outcome]:
-        """Apply what follows, in a thread where it is much work, and move to its version.
+        """Apply the next batch, in a thread if it is much work, and move to its version.
 
         The batch must begin with ``version + 1``.
 
         Returns:
-            The answers to its segments where it is this process's own.
+            The answers to its segments if it is this process's own.
 
         Raises:
             ModelDown: apply raised, which is a bug: the model is out of service from now on.
@@ -238,7 +238,7 @@ class Replica:
             return self._move(batch, applied)
 
     def apply_now(self, batch: Batch) -> list[Outcome]:
-        """``apply`` without a thread, and without waiting: for little work, while nobody holds the model."""
+        """``apply`` without a thread, and without waiting: for little work, while the model is not locked."""
         try:
             applied = self._applied(batch)
         except Exception as error:
@@ -280,7 +280,7 @@ class Replica:
             self.changed.setdefault(self)
 
     def take_over(self, loaded: "Replica") -> None:
-        """Go on from a state that was loaded from snapshot and log; the caller holds the model."""
+        """Continue from a state that was loaded from snapshot and log; the caller holds the lock."""
         self.model, self.version, self.uid = loaded.model, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved)
@@ -308,7 +308,7 @@ class Replica:
     # ---------------------------------------------------------------- summaries
 
     def summarize(self) -> StoredSummary:
-        """The summary of the model as it is; nobody may be changing it."""
+        """The summary of the model as it is; nothing may be changing it."""
         self.summary.last = StoredSummary(self.version, self.time_ms, read.summary(self.model))
         self.summary.meter.record(asyncio.get_running_loop().time(), self.model.rows)
         return self.summary.last
@@ -321,7 +321,7 @@ class Replica:
         return last if self.lock.locked() else self.summarize()
 
     def due_summary(self, now: float) -> bytes:
-        """The record that goes with an append that is made ``now``, by the loop's clock; empty where none is due."""
+        """The record to send with an append made at ``now``, by the loop's clock; empty if none is due."""
         state = self.summary
         if self.version <= state.written or now < state.rode + RIDE_S or self.awaits_publisher:
             return b""
@@ -359,7 +359,7 @@ class Replica:
         return error
 
     def end(self, error: OnepassError) -> None:
-        """The model is gone: fail the readers who wait for a version of it."""
+        """The model is gone: fail the readers that wait for a version of it."""
         self.gone = True
         self.progress.refuse(error)
 
@@ -369,7 +369,7 @@ class Replica:
         Raises:
             NotFound, ModelDown: it never will be.
         """
-        if self.gone or self.lost:  # nobody would wake who waits from now on
+        if self.gone or self.lost:  # nothing would wake a reader that begins to wait now
             raise no_model(self.name) if self.gone else ModelLost(self.name)
         if self.version < version:
             await self.progress.wait_for_version(version)

@@ -1,13 +1,13 @@
-"""Rows a second, from looks at a count of rows."""
+"""Rows per second, from looks at a count of rows."""
 
 from collections import deque
 
-WINDOW_S = 5.0  # the rate is that since the last look that is at least as old, once there is one
+WINDOW_S = 5.0  # the rate is measured since the last look that is at least this old, once there is one
 LEAST_S = 1.0  # looks closer together tell nothing
 
 
 class RowMeter:
-    """A rate of rows, by any clock; it has to be looked at whenever there are new rows."""
+    """A rate of rows, by any clock; ``record`` must be called whenever there are new rows."""
 
     __slots__ = ("_last", "_looks")
 
@@ -29,7 +29,7 @@ class RowMeter:
             looks.append((now, rows))
 
     def rate(self, now: float, rows: int) -> float | None:
-        """Rows a second; None where that is not known yet. What is new after a pause came at its end."""
+        """Rows per second; None while unknown. Rows that are new after a pause count as having come at its end."""
         self.record(now, rows)
         then, count = self._looks[0]
         return (rows - count) / min(now - then, 2 * WINDOW_S) if now - then >= LEAST_S else None

@@ -1,12 +1,12 @@
-"""The summaries of the loaded models in the store, kept close behind them, so that lists need not load any.
+"""Keeps the summaries in the store close behind the loaded models, so that lists need not load any model.
 
-A summary goes with an append of its model, at most once a second (``Replica.due_summary``), or else the writer sends
-it, with many others in one round trip: at most two seconds after the last entry that was applied here. Every process
-that holds a model sends it, since the one that appends may die; it is stored only where no other process has stored one
+A summary goes with an append of its model, at most once a second (``Replica.due_summary``). Otherwise the writer sends
+it, with many others in one round trip, at most two seconds after the last entry applied here. Every process that holds
+a model sends its summary, since the one that appends may die; it is stored only if no other process has stored one
 meanwhile.
 
-The summary of a version is stored only after the alarms up to it are published: one that lags behind its log tells that
-some may not be (monitor/orphaned_alarms.py).
+The summary of a version is stored only after the alarms up to it are published; one that lags behind its log shows that
+some alarms may not be (monitor/orphaned_alarms.py).
 """
 
 import asyncio
@@ -33,12 +33,12 @@ class SummaryWriter:
         self._leaving: set[asyncio.Task[list[int | Unavailable]]] = set()
 
     def attach(self, replica: Replica) -> None:
-        """Take in a model that has come into memory; its stored summary may be older, or of another phase."""
+        """Add a model that has come into memory; its stored summary may be older, or of another phase."""
         replica.changed = self._changed
         replica.mark_dirty()
 
     def detach(self, replica: Replica) -> None:
-        """Let go of a model that leaves memory; what is not written of it is written at once, if the store answers."""
+        """Remove a model that leaves memory; an unwritten summary is written at once, if the store answers."""
         write = self._taken(replica)
         self._changed.pop(replica, None)
         replica.changed = None
@@ -58,7 +58,7 @@ class SummaryWriter:
                 await self._catalog.write_summaries([write])
 
     async def run(self) -> None:
-        """Write what is due for ever; the supervisor restarts it should it die."""
+        """Write due summaries forever; the supervisor restarts it if it dies."""
         while True:
             await asyncio.sleep(TICK_S)
             await self.turn()
@@ -78,12 +78,12 @@ class SummaryWriter:
         changed = [*self._changed]
         for replica in changed:
             async with replica.lock:
-                pass  # nobody is changing it any more
+                pass  # no change is under way any more
         await self._write(changed)
         await asyncio.gather(*self._leaving)
 
     async def _write(self, replicas: Sequence[Replica]) -> None:
-        """Write summaries until the store fails: what is left then stays changed."""
+        """Write summaries until the store fails; the remaining models then stay marked as changed."""
         for at in range(0, len(replicas), STEP):
             taken = [(one, write) for one in replicas[at : at + STEP] if (write := self._taken(one)) is not None]
             results = await self._catalog.write_summaries([write for _, write in taken])
@@ -100,8 +100,8 @@ class SummaryWriter:
                 return
 
     def _taken(self, replica: Replica) -> SummaryWrite | None:
-        """What is to be written of a changed model; None where the store has it, or while it is being changed, or has
-        alarms to publish.
+        """The summary of a changed model to be written; None if the store has it, or while the model is being changed
+        or has alarms to publish.
         """
         waits = replica.down is None and (replica.lock.locked() or replica.awaits_publisher)
         if waits or replica not in self._changed:

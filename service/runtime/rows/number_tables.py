@@ -1,10 +1,10 @@
 """Tables of numbers become arrays without a Python call per cell: msgspec packs the cells, NumPy checks their bytes.
 
-Both functions give None where a cell is no plain number, right or wrong: the schema then reads the table cell by cell,
-and names what is wrong with it. Every array they give holds what that reading would.
+Both functions return None if a cell is not a plain number, valid or not: the schema then reads the table cell by cell,
+and names what is wrong with it. Every array they return holds what that reading would give.
 
 The packing is MessagePack: an array of n rows, each a header and ``width`` cells; a float64 is the byte 0xCB and eight
-more, big-endian. So a table of floats has rows of one size, and one comparison of bytes shows that it is one.
+more, big-endian. So a table of floats has rows of one size, and a comparison of bytes shows whether it is one.
 """
 
 from collections.abc import Sequence

@@ -39,7 +39,7 @@ def numbers(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
         texts: whether they are texts.
 
     Raises:
-        Invalid: naming the first that are none.
+        Invalid: naming the first that are not.
     """
     if len(values) == 1 and type(values[0]) is float and math.isfinite(values[0]):  # most often
         return np.array(values, dtype=np.float64)

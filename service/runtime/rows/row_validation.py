@@ -1,6 +1,6 @@
 """Validates a client's rows and converts them to rows that a model can learn or predict; changes no model.
 
-Where a model has no schema yet, the names of the first rows propose one; the log's order decides which proposal wins.
+If a model has no schema yet, the names of the first rows propose one; the log's order decides which proposal wins.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,14 +31,14 @@ class RowValidator:
 
     Args:
         name: the model's.
-        model: as it stands.
-        admit: raises Invalid where a model that rows would make larger does not fit.
+        model: the model in its present state.
+        admit: raises Invalid if the rows would make the model larger than fits.
 
     Attributes:
         config: the model's configuration.
         known: the classes it has.
         phase: of a change of features.
-        space, union: of rows to predict, and of rows to learn; None: it has no features yet.
+        space, union: the spaces of rows to predict and of rows to learn; None: the model has no features yet.
         missing_allowed: whether values may be missing.
     """
 
@@ -62,7 +62,7 @@ class RowValidator:
     def prediction(self, table: Table) -> tuple[Space, Floats]:
         """Rows to predict: their feature space, and their raw values (n, F).
 
-        In an overlap the new names are passed over; by position the columns of both spaces are taken as well.
+        In an overlap the new names are ignored; an array may have the columns of both spaces.
 
         Raises:
             RequestConflict: the model has no features yet.
@@ -77,7 +77,8 @@ class RowValidator:
         """Labelled rows.
 
         Raises:
-            RequestConflict: an array, and the model has no features yet; or more classes than the algorithm learns.
+            RequestConflict: the rows are an array and the model has no features yet; or more classes than the algorithm
+                learns.
             Invalid: naming the first fields that are wrong, or a class with which the state would not fit.
         """
         space, features = self.union, None
@@ -94,10 +95,10 @@ class RowValidator:
     def _in_overlap(self, table: Table) -> Space:
         """The feature space of labelled rows in an overlap: the old one if they have none of the new names.
 
-        Such rows come from clients that do not know of the change; the old model learns them, the mapping nothing.
+        Such rows come from clients that do not know of the change; the old model learns them, the mapping does not.
 
         Raises:
-            Invalid: some of the names of both spaces are there, and others not.
+            Invalid: some of the names of both spaces are there, and others are not.
         """
         old, union = self._existing(self.space), self._existing(self.union)
         new = union.names[old.raw_width :]
@@ -128,8 +129,8 @@ class RowValidator:
     def rows_to_keep(self, space: Space, raw: Floats, table: Table) -> list[tuple[Space, Floats]]:
         """Predicted rows in the form kept until their labels arrive: space and raw row (1, F) of each.
 
-        In an overlap a row that holds every name of both spaces is kept in their union, so that it teaches what
-        feedback of the union does; one whose new values do not fit, which a prediction passes over, in the old space.
+        In an overlap a row with every name of both spaces is kept in their union, so that it teaches what feedback of
+        the union does. One whose new values are invalid, which a prediction ignores, is kept in the old space.
         """
         kept = [(space, raw[at : at + 1]) for at in range(len(raw))]
         if self.phase != "overlap" or self.space != space:
@@ -232,13 +233,13 @@ class RowValidator:
             tracked: whether the rows were tracked, perhaps before their labels were retired.
 
         Raises:
-            Invalid: a label of the wrong type, not among the declared ones, retired, or with whose class the state
-                would not fit.
+            Invalid: a label of the wrong type, not among the declared ones, retired, or of a new class with which the
+                state would not fit.
             RequestConflict: more classes than the algorithm learns.
         """
         values = table.labels
         if not self._retired and isinstance(values, list) and values and not table.texts and self.known.knows(values):
-            return values  # as most rows have them: no label is new, or another way to write one
+            return values  # most rows: no label is new, or another way to write one
         found = self.bare_labels(table)
         if self._retired and isinstance(found, list) and not tracked:
             gone = LabelSet(self._retired).find(found)
@@ -344,7 +345,7 @@ def _cells(space: Schema, rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]
     """Rows by name as cells of the features, None for an absent one.
 
     Raises:
-        Invalid: a name that is none of them.
+        Invalid: a name that is not a feature.
     """
     names = space.names
     if len(names) > 1 and {len(names)} == {*map(len, rows)}:
@@ -371,8 +372,8 @@ def _projected(space: SparseSchema, table: Table) -> Floats:
 def _refuse_incomplete(union: Space, table: Table) -> None:
     """In an overlap every name of both spaces is required, even if values may be missing otherwise.
 
-    A name that is absent comes from a client that does not know of the change; filling it would teach the mapping what
-    is not so.
+    A row without one of them comes from a client that does not know of the change; filling it in would teach the
+    mapping something false.
     """
     if table.by_name:
         for at, given in enumerate(table.rows):

@@ -32,11 +32,11 @@ class Table(NamedTuple):
     """The rows of a request as they were read, before they are checked against a model."""
 
     # rows by name (dicts); rows of JSON values or of CSV texts, with ``columns``; an array (n, columns), the label last
-    # where there are labels; or sparse rows: objects with ``names`` and ``values``, or lines of SVMlight
+    # if there are labels; or sparse rows: objects with ``names`` and ``values``, or lines of SVMlight
     rows: Any
-    # how errors name the members of a row; ``alone`` of the row of a request that has one by name
+    # how errors name the members of a row; ``alone`` if the request is a single row by name
     place: RowPlace = listed
-    # names of the columns; None of arrays (they are in schema order), of rows by name and of sparse ones
+    # names of the columns; None for arrays (they are in schema order), rows by name and sparse rows
     columns: Sequence[str] | None = None
     texts: bool = False  # whether cells are texts
     # labels, ids, discounts, weights: one per row, as the client gave them; or None
@@ -44,8 +44,8 @@ class Table(NamedTuple):
     ids: Sequence[str | int] | None = None
     discounts: Sequence[Any] | None = None
     weights: Sequence[Any] | None = None
-    interval: object = None  # the level of the intervals that are asked for, as it was sent; or None
-    # predictions of a model outside Onepass, one per row, None where there is none; or None
+    interval: object = None  # the requested level of the intervals, as it was sent; or None
+    # predictions of a model outside Onepass, one per row (None: it has none); or None
     served: Sequence[Any] | None = None
     track: bool | None = None  # whether the rows are to be kept for their labels, if the body says so
 
