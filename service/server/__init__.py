@@ -1,1 +1,1 @@
-"""The HTTP server around the app: connections, their bounds, and the shortest way of a row through them."""
+"""The HTTP server around the app: connections and their limits, TLS, and the drain before a stop."""

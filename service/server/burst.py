@@ -1,8 +1,8 @@
-"""Answers that are ready in one turn of the event loop leave together, each in one write.
+"""Answers that are ready in the same turn of the event loop are sent together, each in one write.
 
-uvicorn writes head and body by themselves, and each answer when it is ready: a system call and a packet for each, and
-each wakes the client's process up. Here what is written in a turn is held until its end. Then the answers of all
-connections are written one after the other: their client is woken up once, and finds them all.
+uvicorn writes head and body separately, and each answer when it is ready: each write costs a system call and a packet,
+and wakes up the client's process. Here everything written in a turn is held until its end. Then the answers of all
+connections are written one after the other: their client wakes up once and finds them all.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ HELD_BYTES_MAX = 65_536  # more than this is not held: copying it would cost mor
 
 
 class Burst:
-    """The connections of a loop that hold something."""
+    """The connections of a loop that hold something to write."""
 
     __slots__ = ("_holding", "_loop")
 
@@ -46,7 +46,7 @@ class Held:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Write some bytes, behind what is held."""
+        """Write some bytes after those that are held."""
         if self._held:
             self._held += data
             if len(self._held) > HELD_BYTES_MAX:
@@ -64,9 +64,9 @@ class Held:
             self._transport.write(held)
 
     def linger(self, seconds: float) -> None:
-        """Let ``close`` close for writing only, and for good so much later.
+        """Make ``close`` close for writing only, and for good ``seconds`` later.
 
-        Closed with bytes unread, a socket would take away from the client what it has not read yet.
+        If a socket is closed with unread bytes, the client loses what it has not read yet.
         """
         self._linger_s = seconds
 
@@ -83,7 +83,7 @@ class Held:
             self._loop.call_later(linger_s, self._transport.close)
 
     def write_eof(self) -> None:
-        """Write what is held, and that nothing follows."""
+        """Write what is held, then the end of the stream."""
         self.flush()
         self._transport.write_eof()
 

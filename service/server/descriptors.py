@@ -1,19 +1,19 @@
-"""File descriptors of this process: as many as the system grants, and some that clients never get.
+"""File descriptors of this process: as many as the system grants, some of them reserved for the service.
 
-Every open connection takes one. A process that has none left cannot connect to its store either, so clients get what is
-left after a reserve: connections to the store, its private server's files, webhooks, libraries that load late.
+Every open connection takes one. A process that has none left cannot connect to its store either, so a reserve is kept
+from clients: for connections to the store, its private server's files, webhooks, libraries that load late.
 """
 
 import resource
 
-WANTED = 65_536  # beyond this a larger limit gains nothing; macOS refuses what is larger than its own bound per process
+WANTED = 65_536  # beyond this a larger limit gains nothing; macOS refuses more than its own limit per process
 RESERVED_MIN = 64
-RESERVED_SHARE = 8  # one descriptor in so many is reserved: a store of many servers takes a pool of connections to each
+RESERVED_SHARE = 8  # one descriptor in this many is reserved: a cluster takes a pool of connections to each server
 CLIENTS_MIN = 8
 
 
 def raise_limit() -> int:
-    """Raise the soft limit of open files towards the hard one; the limit that is in force then."""
+    """Raise the soft limit of open files towards the hard one; returns the limit then in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED if hard == resource.RLIM_INFINITY else min(hard, WANTED)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -26,6 +26,6 @@ def raise_limit() -> int:
 
 
 def for_clients(limit: int, wanted: int) -> int:
-    """How many connections clients may have open: as ``wanted``, fewer where descriptors do not allow as many."""
+    """How many connections clients may have open: ``wanted``, or fewer if there are not enough descriptors."""
     reserved = max(RESERVED_MIN, limit // RESERVED_SHARE)
     return max(CLIENTS_MIN, min(wanted, limit - reserved))

@@ -1,6 +1,6 @@
-"""The time between the request to stop and the stop: /readyz says no, and everything is answered on.
+"""The time between the request to stop and the stop: /readyz fails, but the service still answers every request.
 
-A balancer that looks at /readyz moves the traffic meanwhile, so that nobody meets a closed port.
+A balancer that checks /readyz moves the traffic meanwhile, so that no client meets a closed port.
 """
 
 import logging
@@ -12,20 +12,20 @@ logger = logging.getLogger(__name__)
 
 
 class Drain:
-    """One drain of so many seconds, 0: there is none; ``begun`` is called when it begins."""
+    """One drain of ``seconds`` (0: none); ``begun`` is called when it begins."""
 
     def __init__(self, seconds: float, begun: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
         self._seconds, self._begun, self._clock = seconds, begun, clock
         self._until: float | None = None
 
     def begin(self) -> bool:
-        """Begin; False where there is none, or it has begun: who asks twice wants the stop now."""
+        """Begin; False if there is no drain or it has begun: a second request means stop now."""
         if not self._seconds or self._until is not None:
             return False
         self._until = self._clock() + self._seconds
         self._begun()
         text = "stopping: still serving for %g s while load balancers move the traffic"
-        Context().run(logger.info, text, self._seconds)  # a signal comes amid any request, which is not what it is of
+        Context().run(logger.info, text, self._seconds)  # without the id of the request that the signal interrupts
         return True
 
     @property

@@ -1,4 +1,4 @@
-"""Whether the service may listen where it is told to: without keys on this machine only, unless that is wanted."""
+"""Whether the service may listen on its address: without keys only on this machine, unless ONEPASS_INSECURE is set."""
 
 import ipaddress
 import os
@@ -6,7 +6,7 @@ import socket
 
 
 def is_local(host: str) -> bool:
-    """Whether nobody but this machine reaches an address; a name but localhost may be any."""
+    """Whether only this machine can reach an address; a name other than localhost may stand for any address."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
@@ -14,10 +14,10 @@ def is_local(host: str) -> bool:
 
 
 def host_of(descriptor: int) -> str:
-    """The address of a socket that is listened on already; one of this machine for one in its file system.
+    """The address of an inherited listening socket; localhost for a Unix socket.
 
     Raises:
-        OSError: it is no socket.
+        OSError: it is not a socket.
     """
     with socket.socket(fileno=os.dup(descriptor)) as inherited:
         address = inherited.getsockname()
@@ -25,10 +25,10 @@ def host_of(descriptor: int) -> str:
 
 
 def refuse_open(host: str, keys: bool, insecure: bool) -> None:
-    """Refuse to listen for everybody where everybody may do everything, unless ``ONEPASS_INSECURE`` is set.
+    """Refuse to listen for other machines without keys, unless ``ONEPASS_INSECURE`` is set.
 
     Raises:
-        ValueError: it would be so.
+        ValueError: other machines can reach the address, and there are no keys.
     """
     if not (keys or insecure or is_local(host)):
         raise ValueError(

@@ -1,16 +1,16 @@
-"""uvicorn's HTTP/1.1 protocol with bounds: what a client may send before it is a request, and how long it may take.
+"""uvicorn's HTTP/1.1 protocol with limits on heads, waiting requests and connections, and on slow bodies and answers.
 
     request line and headers, or trailers     HEAD_BYTES_MAX, HEAD_LINES_MAX     431, closed
-    the same, in time                         HEAD_S                             closed
+    the time that they take                   HEAD_S                             closed
     a connection that has sent nothing        HEAD_S                             closed
     a body                                    ``progress``                       408, closed
-    an answer that is not taken               ``progress``                       cut off
-    requests that wait                        WAITING_MAX                        closed behind the last answer
+    an answer that the client does not read   ``progress``                       cut off
+    requests that wait                        WAITING_MAX                        closed after the last answer
     connections                               ``Gate``                           503 with Retry-After, closed
 
-The parser itself has no bound: it collects header lines, and the parts of one, for as long as they come. And uvicorn
-queues as many pipelined requests as one read of the socket holds, and then reads on: here nothing is read while a
-request waits behind the one in work.
+The parser itself has no limits: it collects header lines, and the parts of one, for as long as they come. And uvicorn
+queues as many pipelined requests as one read of the socket holds, and then reads on; here nothing is read while a
+request waits behind the current one.
 """
 
 import asyncio
@@ -38,19 +38,19 @@ _data_received, _on_headers_complete = HttpToolsProtocol.data_received, HttpTool
 _on_response_complete = HttpToolsProtocol.on_response_complete
 
 HEAD_BYTES_MAX = 65_536
-"""Of names and values together; also of what comes without any progress (one endless line, extensions of a chunk)."""
+"""Of names and values together; also of input that makes no progress (one endless line, extensions of a chunk)."""
 HEAD_LINES_MAX = 100
-PIECE_BYTES = 16_384  # what the parser is given at once: the bounds of a head are looked at in between
+PIECE_BYTES = 16_384  # how much the parser gets at once: the limits of a head are checked in between
 HEAD_S = 10.0  # from the first byte of a head (or from connecting) to its last
-WAITING_MAX = 16  # requests that wait behind the one in work; with one more neither it nor what follows is read
+WAITING_MAX = 16  # requests that wait behind the current one; neither one more nor what follows it is read
 LINGER_S = 1.0
-"""How long a refused connection is read on, unheeded: closed with bytes unread, its client would lose the answer."""
+"""How long the input of a refused connection is read and dropped: closing earlier could lose the client its answer."""
 REFUSED_OPEN_MAX = 32  # excess connections that still get a 503; further ones are closed immediately
 WARN_S = 10.0  # pause between two warnings that connections are refused
 
 
 class Gate:
-    """How many connections may be open, and what becomes of the others: ``refused`` is told each refusal's status."""
+    """Limits the open connections and refuses the others; ``refused`` is called with the status of each refusal."""
 
     def __init__(
         self, connections_max: int, refused: Callable[[int], None], clock: Callable[[], float] = monotonic
@@ -60,13 +60,13 @@ class Gate:
         self._burst: Burst | None = None
 
     def burst(self, loop: asyncio.AbstractEventLoop) -> Burst:
-        """What writes the answers of all connections, which are those of one loop."""
+        """The one ``Burst`` that writes the answers of all connections, which share a loop."""
         if self._burst is None:
             self._burst = Burst(loop)
         return self._burst
 
     def hopeless(self, count: int) -> bool:
-        """Whether to close one of so many connections immediately: REFUSED_OPEN_MAX others are being refused."""
+        """Whether to close one of ``count`` connections immediately: REFUSED_OPEN_MAX others are being refused."""
         if count - self.connections_max <= REFUSED_OPEN_MAX:
             return False
         self.full()
@@ -90,7 +90,7 @@ def bounded(gate: Gate) -> type[asyncio.Protocol]:
 
 
 class _Flow(FlowControl):
-    """Reading stays paused while requests wait, also where the endpoint in work would have more of its client."""
+    """Keeps reading paused while requests wait, even if the current endpoint asks for more of its body."""
 
     waiting: Any = ()
 
@@ -102,11 +102,11 @@ class _Flow(FlowControl):
 class _Bounded(HttpToolsProtocol):
     """One connection.
 
-    The parser's callbacks raise what is wrong; the parser stops, and uvicorn asks ``send_400_response`` for the answer.
+    The parser's callbacks raise the error; the parser stops, and uvicorn calls ``send_400_response`` for the answer.
 
     Attributes:
-        deaf: nothing that still comes is to be parsed.
-        in_work: the request that is answered, where others wait behind it.
+        deaf: whether to ignore all further input.
+        in_work: the request being answered, if others wait behind it.
     """
 
     gate: Gate
@@ -139,7 +139,7 @@ class _Bounded(HttpToolsProtocol):
         self._in_time()
         self._body.end()
         self._answer.end()
-        if self.pipeline:  # uvicorn tells the last request
+        if self.pipeline:  # uvicorn tells only the last request
             self._tell_gone(self.in_work)
         super().connection_lost(exc)
 
@@ -158,7 +158,7 @@ class _Bounded(HttpToolsProtocol):
             self._feed(data if len(data) <= PIECE_BYTES else data[at : at + PIECE_BYTES])
 
     def _feed(self, data: bytes) -> None:
-        self._stale_bytes += len(data)  # the callbacks set it to 0 with all that a request makes of them
+        self._stale_bytes += len(data)  # the callbacks set it to 0 whenever bytes become part of a request
         _data_received(self, data)
         if self.deaf:
             return
@@ -173,7 +173,7 @@ class _Bounded(HttpToolsProtocol):
             self._body.end()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
-        """Answer what the parser, or one of the callbacks below, does not take."""
+        """Answer a request that the parser, or one of the callbacks below, rejects."""
         if not self.deaf:
             self._refuse(self._refusal or BadHead("this is not an HTTP/1.1 request"))
 
@@ -184,7 +184,7 @@ class _Bounded(HttpToolsProtocol):
             if not self.pipeline:
                 self.in_work = self.cycle
             elif len(self.pipeline) >= WAITING_MAX:
-                self.deaf, self.cycle.keep_alive = True, False  # closed behind the last request that was read
+                self.deaf, self.cycle.keep_alive = True, False  # closed after the last request that was read
                 cast("Held", self.transport).linger(LINGER_S)
                 raise OverflowError("the maximum number of requests is waiting")
         _on_message_begin(self)
@@ -215,7 +215,7 @@ class _Bounded(HttpToolsProtocol):
         _on_body(self, body)
 
     def on_response_complete(self) -> None:
-        """Begin the next request; read on behind the last."""
+        """Begin the next request; after the last one, read on."""
         if self.pipeline:
             self.in_work = self.pipeline[-1][0]
         _on_response_complete(self)
@@ -253,14 +253,14 @@ class _Bounded(HttpToolsProtocol):
         )
 
     def _refuse(self, error: OnepassError) -> None:
-        """Answer with a problem and close; behind answers that are under way, only close."""
+        """Answer with a problem and close; if another answer is under way, only close after it."""
         self.deaf = True
         self._in_time()
         if self._answering:
-            if self._in_head or not self.cycle.more_body:  # a later request is what is wrong
+            if self._in_head or not self.cycle.more_body:  # the error is in a later request
                 self.cycle.keep_alive = False  # uvicorn closes after the answer
                 return
-            self._tell_gone(self.cycle)  # its own body is
+            self._tell_gone(self.cycle)  # the error is in its own body
             if self.cycle.response_started:
                 self.transport.close()
                 return
@@ -272,7 +272,7 @@ class _Bounded(HttpToolsProtocol):
 
     @staticmethod
     def _tell_gone(request: RequestResponseCycle) -> None:
-        """Its endpoint finds the client gone."""
+        """Tell the endpoint of a request that the client is gone."""
         request.disconnected = True
         request.message_event.set()
 
@@ -287,13 +287,13 @@ class _Bounded(HttpToolsProtocol):
     def _too_late(self) -> None:
         self._late = None
         if self._answering:
-            self._close_after(HEAD_S)  # the head that is late is that of a later request
+            self._close_after(HEAD_S)  # the late head belongs to a later request
         elif not self.transport.is_closing():
             self.transport.close()
 
 
 def _ambiguous(headers: list[tuple[bytes, bytes]], version: str) -> str:
-    """What other readers of a head, such as proxies, may take for another host or another end; empty: nothing."""
+    """Why other readers of a head, such as proxies, may see another host or another end; empty if they cannot."""
     hosts, codings = 0, []
     for name, value in headers:
         if name == b"host":

@@ -1,4 +1,4 @@
-"""Bodies and answers that stand still are cut off: else a client could make the service hold them for ever."""
+"""Cuts off bodies and answers that make no progress; otherwise a client could make the service hold them forever."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,12 +8,12 @@ BYTES_PER_S = 4_096  # less than this over STALL_S is no progress
 
 
 class Progress:
-    """A watch on bytes that are awaited; one that ends in time costs a timer, and one that is never begun nothing.
+    """A watch on expected bytes; one that ends in time costs a timer, one that never begins costs nothing.
 
     Args:
         loop: the connection's.
-        moved: a number that grows with the bytes.
-        stalled: called once where too few have moved since ``begin`` or the last look.
+        moved: returns a number that grows with the bytes.
+        stalled: called once if too few have moved since ``begin`` or the last look.
     """
 
     __slots__ = ("_loop", "_moved", "_seen", "_stalled", "_timer")
@@ -25,17 +25,17 @@ class Progress:
 
     @property
     def begun(self) -> bool:
-        """Whether bytes are awaited."""
+        """Whether bytes are expected."""
         return self._timer is not None
 
     def begin(self) -> None:
-        """Bytes are awaited; nothing changes where they are already."""
+        """Start watching; without effect if the watch is on already."""
         if self._timer is None:
             self._seen = self._moved()
             self._timer = self._loop.call_later(STALL_S, self._look)
 
     def end(self) -> None:
-        """All have come, or the connection is gone."""
+        """Stop watching: all bytes have come, or the connection is gone."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,6 +1,6 @@
-"""Certificates, as uvicorn takes them; it serves https with what they hold when it starts.
+"""Certificates as options of uvicorn, which reads the files once, when it starts.
 
-Nothing else of the service is imported here: files that cannot be used are told before kernels are compiled.
+This module imports nothing else of the service, so that unusable files are reported before kernels are compiled.
 """
 
 import ssl
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def options(certificate: Path | None, key: Path | None, clients: Path | None) -> dict[str, Any]:
-    """The arguments of ``uvicorn.Config`` for https; none where the service speaks plain HTTP.
+    """The arguments of ``uvicorn.Config`` for https; empty if the service speaks plain HTTP.
 
     Args:
-        certificate: PEM file of the certificate and those that lead to its authority.
+        certificate: PEM file of the certificate and its chain.
         key: PEM file of its private key; None: it is in the same file.
-        clients: PEM file of the authorities of clients, who need a certificate then; None: they need none.
+        clients: PEM file of the authorities of client certificates, which are required then; None: not required.
 
     Raises:
         ValueError: settings or files that cannot be used.
@@ -51,7 +51,7 @@ def _check_readable(name: str, file: Path) -> None:
 
 
 def _no_password() -> str:
-    """What OpenSSL calls for a key that is encrypted; it would ask the terminal."""
+    """OpenSSL calls this for an encrypted key; by default it would ask in the terminal."""
     raise ValueError(
         "ONEPASS_TLS_KEY: the private key is encrypted; store it without a password, readable only by its owner"
     )
