@@ -19,7 +19,7 @@ class Spans(BatchSpanProcessor):
     """Sends spans without the queries of requests, which may contain labels and ids of rows."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Look at a span that begins."""
+        """Clear the query of a span that begins."""
         if span.attributes and QUERY in span.attributes:
             span.set_attribute(QUERY, "")
         super().on_start(span, parent_context)

@@ -35,7 +35,7 @@ class BodyBudget:
         self._owner_of, self._held = owner_of, Counter[str]()
 
     def reserve(self, scope: Scope, size: int) -> None:
-        """Count ``size`` bytes for a request, all together.
+        """Count ``size`` bytes for a request, in total.
 
         ``BodiesFull`` if it would exceed the bound together with all other bodies, or with the owner's own.
         """
@@ -54,7 +54,7 @@ class BodyBudget:
         scope[RESERVED] = (owner, size)
 
     def release(self, scope: Scope) -> None:
-        """The request is answered."""
+        """Release the bytes of an answered request."""
         if RESERVED in scope:
             owner, size = scope.pop(RESERVED)
             self.used -= size
@@ -90,13 +90,13 @@ async def read_body(request: Request, limit: int) -> bytes:
     """The whole body, unpacked if it is gzip.
 
     One that is not small counts against the budget of all bodies until its request is answered: as it arrives, with
-    AHEAD_BYTES of what was announced, and as it is unpacked. How long it may take is the protocol's to bound.
+    AHEAD_BYTES of what was announced, and as it is unpacked. The server's protocol bounds how long it may take.
 
     Raises:
         WrongEncoding: compressed, but not by gzip.
         TooLarge: over the limit, as announced, as it arrives or as it is unpacked.
         NotGzip: it cannot be unpacked.
-        BodiesFull: as many bytes of bodies are being read as may be.
+        BodiesFull: the maximum number of bytes of bodies is being read.
     """
     coding = request.headers.get("content-encoding")
     packed = coding is not None and is_gzip(coding)

@@ -53,7 +53,7 @@ class UnlabelledRows(Protocol):
     """The watch over rows whose labels are awaited."""
 
     def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
-        """Take in a row (1, F) of a space that was predicted and is tracked."""
+        """Add a row (1, F) of a space that was predicted and is tracked."""
 
 
 @dataclass(frozen=True, slots=True)

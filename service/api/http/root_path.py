@@ -15,7 +15,7 @@ FORM = re.compile(r"(?:/[A-Za-z0-9_.~-]+)*")
 def parse(text: str, taken: Iterable[str]) -> str:
     """A root path as it stands before other paths: "" or ``/ml``. A trailing slash of the setting has no effect.
 
-    ``ValueError`` if it is not a path, or if the service itself has it (``taken``).
+    ``ValueError`` if it is not a path, or if the service itself uses it (``taken``).
     """
     root = text.rstrip("/")
     if FORM.fullmatch(root) is None or {".", ".."} & {*root.split("/")}:

@@ -1,7 +1,7 @@
 """Answers every route: checks before the body is read, errors as problems, counts and times.
 
-FastAPI reads a body before it asks the dependencies of an endpoint. Here nobody without a key has a body read, so the
-key is asked for first; and a JSON body is read strictly, where FastAPI would take NaN and names given twice.
+FastAPI reads a body before it calls the dependencies of an endpoint. Here the key is checked first, so that no body is
+read for a client without one; and a JSON body is read strictly, where FastAPI would accept NaN and repeated names.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ class Route(APIRoute):
 
     Attributes:
         refusal: an error as a response.
-        error_form: the name of that in /openapi.json: "" for problem documents.
+        error_form: the name of its form in /openapi.json; "" for problem documents.
     """
 
     refusal: Callable[[Exception], Response] = staticmethod(problem)
@@ -183,7 +183,7 @@ def answered(
         started = perf_counter()
         try:
             response = await answer(request)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged if it is our fault
             response = refused(await with_models(error, request), request.method, path, refusal)
         context: Context = request.app.context
         if RESERVED in request.scope:
@@ -198,7 +198,7 @@ def answered(
 
 
 async def with_models(error: BaseException, request: Request) -> BaseException:
-    """The error of a request; that of a model that does not exist lists those that do and that its key covers."""
+    """The error of a request; if its model does not exist, it lists the models that do and that its key covers."""
     if not isinstance(error, NotFound) or [one.allowed for one in error.problems] != [MODELS]:
         return error
     context: Context = request.app.context
@@ -208,7 +208,7 @@ async def with_models(error: BaseException, request: Request) -> BaseException:
     except (
         OnepassError,
         asyncio.CancelledError,
-    ):  # the store went down, or the key expired, since it was found that there is no such model
+    ):  # the store went down, or the key expired, after the model was not found
         return error
     names, (problem,) = [name for name, _ in found], error.problems
     meant = suggestion(request.path_params.get("name"), names) or (f"; {MODELS}" if more else "")

@@ -3,9 +3,9 @@
 The model must not change while a document is built: hold ``replica.held``. ``in_parts`` decides which work leaves the
 event loop. The schemas next to the routes describe these documents.
 
-Reads are conditional (RFC 9110): answers that depend on a model's version only say by their ETag which one they show. A
-client that has the present version is answered 304, without a body. Such a request is checked as any other before: its
-key, its queries, and how fresh its answer has to be.
+Reads are conditional (RFC 9110): the ETag of an answer that depends only on a model's version names that version. A
+client that has the present one gets 304, without a body. Such a request is first checked like any other: its key, its
+queries, and how fresh its answer has to be.
 """
 
 import re
@@ -31,7 +31,7 @@ RELEASE = version("onepass")  # another release may render the same version in a
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "`If-None-Match` holds the `ETag` of the present version: nothing has changed"}
 }
-"""In ``responses`` of a route: it is read conditionally."""
+"""For the ``responses`` of a route with conditional reads."""
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
 
@@ -41,7 +41,7 @@ def _listed(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be part of a document")
 
 
-encode = msgspec.json.Encoder(enc_hook=_listed).encode  # the JSON of a document, of arrays as lists
+encode = msgspec.json.Encoder(enc_hook=_listed).encode  # the JSON of a document; arrays become lists
 
 
 def json_of(document: bytes, status: int = 200) -> Response:
@@ -60,7 +60,7 @@ def matches(given: str, tag: str) -> bool:
 
 
 def not_modified(request: Request, replica: Replica) -> Response | None:
-    """The answer to a client that has the present version of a model; None: it has not."""
+    """The answer to a client that has the present version of a model; None if it does not."""
     tag = tag_of(replica)
     given = ",".join(request.headers.getlist("if-none-match"))
     return tagged(Response(status_code=304), tag) if given and matches(given, tag) else None

@@ -170,7 +170,7 @@ class Scores(BaseModel):
     unscored: RowCount | None = Field(
         None,
         examples=[0],
-        description="Rows without a prediction: no label was known yet, or an observer was told none.",
+        description="Rows without a prediction: no label was known yet, or an observer was sent none.",
     )
     per_class: dict[str, ClassScores] | None = Field(None, description="By label; the classes of `confusion`.")
     confusion: Confusion | None = None
@@ -205,7 +205,7 @@ class ServedComparison(BaseModel):
         "in squared errors, each capped at `bound` (four times the variance of the labels)."
     )
     better: Literal["model", "served"] | None = Field(description="Which is better, null while that is not certain.")
-    since: int | None = Field(description="The row since which it is.")
+    since: int | None = Field(description="The row since which that is certain.")
 
 
 class Metrics(BaseModel):

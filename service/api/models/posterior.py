@@ -59,7 +59,7 @@ async def show_posterior(
 
 
 def _chosen(replica: Replica, given: str | None) -> list[str] | None:
-    """The features asked for."""
+    """The requested features, None: all of them."""
     schema = replica.model.prediction_schema
     if schema is None:
         raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")

@@ -139,10 +139,9 @@ def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -
 async def _recovered(
     ctx: Context, replica: Replica, schema: SparseSchema, names: Sequence[str], sparsity: int | None
 ) -> tuple[WeightsAnswer, str]:
-    """Weights of the names asked for, recovered from those of the projection: seconds of work, in a thread.
+    """Weights of the requested names, recovered from those of the projection: seconds of work, in a thread.
 
-    Their tag is that of the version that they are of. ``Busy`` if earlier recoveries took longer than a request may
-    wait.
+    The tag names their version. ``Busy`` if earlier recoveries took longer than a request may wait.
     """
     if sparsity is None:
         sparsity = min(sparsity_bound(schema.width, len(names)), replica.model.config.params["sparsity"])

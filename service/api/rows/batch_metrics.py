@@ -9,7 +9,7 @@ from core.contract import Floats, Header, Ints
 from core.metrics import classification_batch, regression_batch
 
 OutsidePredictions = Sequence[Any] | Floats | None
-"""What a model outside predicted for n rows, None or NaN for nothing; None: for no row."""
+"""What a model outside Onepass predicted for n rows, None or NaN for no prediction; None: it predicted none of them."""
 
 
 def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | Floats) -> Header:
@@ -24,8 +24,8 @@ def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | F
 
 
 def metrics_of_outside(outside: Sequence[Any] | Floats, truth: Any) -> Header:
-    """The metrics of what a model outside predicted, on the rows that it predicted: numbers, or labels without
-    probabilities.
+    """The metrics of the predictions of a model outside, numbers or labels without probabilities, on the rows that it
+    predicted.
     """
     if isinstance(truth, np.ndarray):
         predicted = np.asarray(outside, np.float64)

@@ -49,7 +49,7 @@ class Predicted(Body, omit_defaults=True, kw_only=True):
 
 
 def explained(model: Model, raw: Floats, values: dict[str, Any]) -> Explained:
-    """The explanation of a raw row (1, F) that a client sent as ``values``; what is read of the model is of now."""
+    """The explanation of a raw row (1, F) that a client sent as ``values``, by the model as it is now."""
     sparse = isinstance(model.prediction_schema, SparseSchema)
     found = explain.explain_sparse(model.own, raw, values) if sparse else explain.explain(model.own, raw)
     sent = {**found.values, **values}

@@ -110,7 +110,7 @@ class RowRoute(Route):
                 found = await self.endpoint(context, name, request)
         except RequestValidationError as error:
             found = refused(invalid(error.errors()), "POST", self.path)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged where it is ours
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged if it is our fault
             found = refused(await with_models(error, request), "POST", self.path)
         if RESERVED in scope:
             context.budget.release(scope)

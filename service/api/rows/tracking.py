@@ -107,7 +107,7 @@ def tracks(
 async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice], list[Track]]) -> list[str]:
     """Keep rows, all or none of them; returns their prediction ids.
 
-    ``make`` makes what is kept of some of them; in a thread if that is much. If the store fails, it may have kept rows
+    ``make`` encodes some of them for the store, in a thread if they are many. If the store fails, it may have kept rows
     all the same: they are dropped as well, unless it does not answer in ``DROP_S``, or their ids are the client's own.
 
     Raises:

@@ -23,7 +23,7 @@ REQUIRED = ("columns", "data", "rows", "labels")  # fields that an object with r
 
 
 class RowFormat(NamedTuple):
-    """How the rows of a route come."""
+    """The form in which the rows of a route are sent."""
 
     record: "msgspec.json.Decoder[Any]"  # decodes a row by name
     body: "msgspec.json.Decoder[Any]"  # decodes an object that holds rows: none of its fields is required
