@@ -277,7 +277,7 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
         restored, _ = save.from_bytes(segment.state)
     except ValueError as error:
         raise Conflict(str(error)) from error
-    # A snapshot is the model's own: it may be of a time before a promotion.
+    # A snapshot is the model's own: it may be older than a promotion.
     if segment.source == "import" and not interchangeable(restored.config, model.config):
         raise Conflict("the state is of a model with another configuration")
     of_another_log = segment.source == "import" and (restored.challengers or restored.own.learner_id)

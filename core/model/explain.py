@@ -37,11 +37,11 @@ _CANCELS = 1e-6
 
 
 class Explanation(NamedTuple):
-    """Contributions by feature, and behind them by lagged feature; their sum and ``base`` are the score."""
+    """Contributions by feature, then by lagged feature; together with ``base`` they are the score."""
 
     base: float
     contributions: dict[str, float]
-    sampled: bool  # whether the score is no sum over features, so that contributions come from evaluations
+    sampled: bool  # whether the score is not a sum over features, so that contributions come from evaluations
     values: dict[str, float | None]  # of lagged features of one column; others are the client's
 
 
@@ -149,7 +149,7 @@ def _score_of(parts: LearnerParts, X: Floats) -> tuple["_Score", int]:
 
 
 class _Score:
-    """What is explained: numbers, or log odds of label k; of rows (n, D) as (n,)."""
+    """The explained score of rows (n, D) as (n,): numbers, or log odds of label k."""
 
     def __init__(self, parts: LearnerParts, k: int) -> None:
         self._parts, self._k = parts, k
@@ -163,7 +163,7 @@ class _Score:
         return _log_odds(found.probabilities[:, self._k])
 
     def own(self, X: Floats) -> Floats:
-        """The learner's own, before it is held or calibrated; of two classes the second one's."""
+        """The learner's own score, before it is held or calibrated; with two classes that of the second one."""
         found = _space(self._parts).predict_encoded(np.ascontiguousarray(X))
         if found.probabilities is None:
             return np.asarray(found.value, np.float64)
@@ -202,7 +202,7 @@ def _contributions(
 def _in_units_of(f: _Score, own: Floats, x: Floats, m: Floats, groups: list[Ints]) -> Floats:
     """Contributions (d,) to the learner's own score as contributions to f, which is a function of it.
 
-    Where they cancel, the change of f divided by their sum says nothing: the positive ones alone do.
+    If they cancel, the change of f divided by their sum says nothing; then the positive ones alone give the scale.
     """
     part, row = own, x
     if abs(own.sum()) <= _CANCELS * np.abs(own).sum():
@@ -218,7 +218,7 @@ def _in_units_of(f: _Score, own: Floats, x: Floats, m: Floats, groups: list[Ints
 
 
 def _direction(parts: LearnerParts, coefficients: Floats, psi: Floats, k: int) -> Floats | None:
-    """The weights (d,) of the score of label k: of several classes those by which it changes at this row."""
+    """The weights (d,) of the score of label k: with several classes those with which it changes at this row."""
     if parts.regression:
         return np.asarray(coefficients[0])
     label = parts.answers.labels.labels[k] if k >= 0 else None

@@ -9,8 +9,8 @@ entry that adds it: in the present feature space, with the classes seen so far, 
 every step of the model: rows, changes of features, settings, resets. A promotion makes the challenger the model's own
 learner, and the former one the challenger "previous".
 
-What a model outside Onepass predicted comes with the rows. It is compared with the model, or judged alone by an
-``observer``, whose answers it is.
+The predictions of a model outside Onepass come with the rows. They are compared with the model's, or judged alone by an
+``observer``, whose answers they are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
     prediction then replaces one that it did not make itself. Raises ``ValueError`` for rows that are not of this space.
     """
     answers, route, response = parts.answers, parts.switching.routes.get(space), parts.drift_response
-    if rows.returned is not None:  # of rows that nothing can be predicted of now it stands for any learner's
+    if rows.returned is not None:  # without a route no learner can predict now: the returned one counts for all
         returned = predicted_by(parts.learner_id, rows.returned, or_returned=own or route is None)
         lags = None if route is None else route.returned_lags([None if one is None else one.lags for one in returned])
         rows = replace(rows, returned=returned, lags=lags)
@@ -55,7 +55,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
         raise ValueError(f"rows of shape {rows.raw.shape} with {len(truth)} labels are not of this feature space")
     if rows.discounts is not None or rows.weights is not None:
         rows = _without_others(parts, rows)
-    # an alarm changes the model, a class that is new or returns all learners, at its row
+    # an alarm changes the model at its row, and a new or returning class changes all learners
     if not known or (response.acts and route.watched):
         return joined([*_learn_parts(parts, route, response, rows, truth)])
     return _learn_block(parts, route, response, rows, truth)

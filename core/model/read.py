@@ -56,7 +56,7 @@ def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, list[ServedP
 def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -> ServedPrediction:
     """One row of a prediction as a client receives it, with the present predictions of the baselines."""
     model = parts.switching.in_force
-    # the lag columns of the next row, which a row that is predicted now will be learned with
+    # the lag columns of the next row: a row that is predicted now will be learned with them
     lags = None if model is None or model.lags is None else model.lags.now()
     label, probabilities, baselines, interval = parts.answers.returned(prediction, row)
     return ServedPrediction(label, probabilities, baselines, interval, lags, parts.learner_id)
@@ -99,7 +99,7 @@ def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
 
 
 def weights(parts: LearnerParts) -> Weights | None:
-    """The current linear model over the encoded columns, or None; the mean of several experts."""
+    """The current linear model over the encoded columns, or None; with several experts, their mean."""
     model = parts.switching.in_force
     return None if model is None else model.weights()
 

@@ -32,7 +32,7 @@ class BlockRows(Struct):
     weights: Floats | None = None  # (n,)
     returned: Returned | None = None  # the returned predictions of tracked rows
     lags: Floats | None = None  # lag columns that tracked rows bring with them (core.features.lags)
-    outside: Sequence[Any] | None = None  # predictions of a model outside, None or NaN where there is none
+    outside: Sequence[Any] | None = None  # predictions of a model outside, None or NaN if there is none
 
     def part(self, at: slice) -> "BlockRows":
         """Some of the rows."""
@@ -43,8 +43,8 @@ class BlockRows(Struct):
 class Scored(Struct):
     """Rows with their a-priori predictions (of tracked rows: as returned); each (n,).
 
-    Errors are the input of the error-rate test: squared errors, or 1.0 for a wrong class. That is the predicted label
-    with ``class_costs``, else the learner's own class, which shows sooner that the learner no longer fits the data.
+    Errors are the input of the error-rate test: squared errors, or 1.0 for a wrong class. The class is the predicted
+    label with ``class_costs``, else the learner's own, which shows sooner that the learner no longer fits the data.
     """
 
     predicted: NDArray[
@@ -90,7 +90,7 @@ def rows_of(segments: Sequence[Rows]) -> BlockRows:
 
 
 def _outside(segments: Sequence[Rows]) -> Sequence[Any] | None:
-    """What a model outside predicted for each row, None or NaN: nothing; None: for no row."""
+    """The prediction of a model outside for each row, None or NaN if it has none; None if it has none for any row."""
     if all(rows.outside is None and (rows.served is None or rows.served.outside is None) for rows in segments):
         return None
     found = list[Any]()
