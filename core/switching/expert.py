@@ -84,10 +84,10 @@ class SpaceExpert(Nested):
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
-        """Test then train on encoded rows X (n, D); the predictions made before each row.
+        """Test then train on encoded rows X (n, D); returns the predictions made before each row.
 
         Truth, discounts and weights are as ``core.contract.Learner.learn`` takes them. ``new``: whether the one row is
-        of a class that the learner has not seen: it is tested without it.
+        of a class that the learner has not seen; it is tested without that class.
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
         Z = own if self.scaler is None else self.scaler.absorb(own)
@@ -109,7 +109,7 @@ class SpaceExpert(Nested):
         return found if found is None or self.input_mapping is None else self.input_mapping.carry(found)
 
     def weight_deviations(self) -> Floats | None:
-        """Standard deviations of ``weights`` (m, D), before scaling; None of a learner that knows none."""
+        """Standard deviations of ``weights`` (m, D), before scaling; None if the learner knows none."""
         found: Callable[[], Floats] | None = getattr(self.learner, "deviations", None)
         if found is None or self.input_mapping is not None or self._config.algorithm.sparse:
             return None
@@ -118,10 +118,10 @@ class SpaceExpert(Nested):
             return _clipped(found() / spread)
 
     def posterior(self, wanted: Collection[str] | None, outputs: Sequence[str], diagonal: bool) -> Header:
-        """What the learner holds of its own columns.
+        """What the learner holds, over its own columns.
 
         Args:
-            wanted: names of columns; others are passed over. None: all.
+            wanted: names of columns; others are left out. None: all.
             outputs: one per class, or "value".
             diagonal: whether numbers off the diagonals of matrices are left out.
         """
@@ -159,7 +159,7 @@ class SpaceExpert(Nested):
     def take_alarms(self) -> list[Alarm]:
         """The alarms of the learner's own tests over the rows learned last, their means on the rows' columns.
 
-        With an input mapping a test of means names no columns: those it has seen are none of the rows'.
+        With an input mapping a test of means names no columns: those it has seen are not the rows' columns.
         """
         # not isinstance: for a runtime protocol that takes a microsecond or more, and this is asked after every row
         own: Callable[[], list[Alarm]] | None = getattr(self.learner, "take_alarms", None)

@@ -13,8 +13,8 @@ rows before, e the mean squared error of late and v the mean squared distance fr
 
     v += max(.02, 1 / (B - 1)) (distance^2 - v),    e += max(.02, 4 / (B + 2)) (min(error^2, 10 v) - e)
 
-so that e covers the last quarter of few rows and the last 50 of many: it measures the mapping of now. Reported is
-the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
+so that e covers the last quarter of few rows and the last 50 of many: it measures the present mapping. The reported
+error is the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
 
 **Any finite input.** Values are held within 1e75, recovered ones within 1e300.
 """
@@ -33,7 +33,7 @@ MappingKind = Literal["linear", "kernel"]
 ROWS_MIN = 2  # least rows for a mapping
 STORED_MAX = 500  # most rows that a kernel mapping keeps
 SUMS_MAX, WINDOW_MAX = 2**23, 3 * 2**20
-"""Most numbers of the rows that a linear mapping stores before sums replace them; else, most that are stored."""
+"""A linear mapping whose stored rows would exceed SUMS_MAX numbers keeps only the newest, of WINDOW_MAX at most."""
 ROWS_ENOUGH = 5  # overlap rows, the paper's minimum, below which a switch warns and relies on the new model
 ERROR_POOR = 0.8  # held-out error of a mapping above which a switch warns, too
 ERROR_MAX = 10.0
@@ -64,7 +64,7 @@ class FeatureRecovery(Holder, ABC):
     counts: Mapping[str, int] = {"count": ROWS_MAX, "solved": ROWS_MAX}
     kind: ClassVar[MappingKind]
     kept_max: int = ROWS_MAX
-    """Rows that the mapping in use is made of, at most."""
+    """The most rows that the mapping in use is made of."""
     mean: Floats
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str], paper: bool = False) -> None:
@@ -84,7 +84,7 @@ class FeatureRecovery(Holder, ABC):
         if not self.d1:  # nothing has vanished: rows are only counted
             self.count = self.solved = self.count + len(X)
             return
-        # of one source column NumPy would stack all by column, and no row would be contiguous
+        # with a single source column NumPy would stack by column, and rows would not be contiguous
         both = np.ascontiguousarray(np.hstack([X, Y[:, self.vanished]]))
         for row in np.clip(both, -INPUT_MAX, INPUT_MAX):
             recovered = self._recovered(row[None, : self.d2])[0]
@@ -105,7 +105,7 @@ class FeatureRecovery(Holder, ABC):
 
     @abstractmethod
     def _absorb(self, row: Floats, recovered: Floats) -> None:
-        """Take a row (d2 + d1,) into the means and the sums or stored rows; ``recovered`` (d1,) from its sources."""
+        """Add a row (d2 + d1,) to the means and the sums or stored rows; ``recovered`` (d1,) is from its sources."""
 
     @abstractmethod
     def solve(self) -> None:
@@ -133,7 +133,7 @@ class FeatureRecovery(Holder, ABC):
         """Fill the vanished columns (n, d1)."""
 
     def carry(self, weights: Weights) -> Weights | None:
-        """A linear model of the targets as one of the sources; None where the mapping is not linear."""
+        """A linear model of the targets as one of the sources; None if the mapping is not linear."""
         del weights
         return None
 
@@ -192,7 +192,7 @@ class FeatureRecovery(Holder, ABC):
 
     @abstractmethod
     def _hand(self, other: Self, at: Ints) -> None:
-        """Give what recovers the vanished columns ``at`` to another one, which has no others."""
+        """Copy the part that recovers the vanished columns ``at`` to another mapping, which has no others."""
 
     def describe(self) -> Header:
         """Its kind and arguments without the sources, JSON-able."""
@@ -213,6 +213,6 @@ class FeatureRecovery(Holder, ABC):
 
 
 def rows_kept(sources: int, targets: int) -> tuple[int, bool]:
-    """Rows that a linear mapping keeps at most; and whether only the newest, or until sums of products replace them."""
+    """The most rows that a linear mapping keeps; True: the newest, False: all until sums of products replace them."""
     rows, columns = max(sources, CHOICE_ROWS_MAX), sources + targets
     return (rows, False) if rows * columns <= SUMS_MAX else (max(ROWS_ENOUGH, WINDOW_MAX // columns), True)

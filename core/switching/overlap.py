@@ -16,9 +16,9 @@ At the end, with r the share of the recovered model and of the carried one, whic
 
     r = 1                    there is a mapping, and the new model has learned no labelled row: it cannot be judged
     r = min(b_r, .1)         the mapping is poor: fewer than five rows, or a held-out error of .8 and more
-    r = b_r                  else
+    r = b_r                  otherwise
 
-Where nothing has vanished there is nothing to recover, so the mapping is not poor. After the switch the 1/t share gives
+If nothing has vanished there is nothing to recover, so the mapping is not poor. After the switch the 1/t share gives
 every expert, including those that start at zero, some weight at the first label. With ``variant: "paper"`` weights are
 equal unless there are fewer than five rows.
 """
@@ -52,13 +52,13 @@ class OverlapPeriod(Nested):
     """An old model, a new one, the recovery of the old one's columns, and the trial of both.
 
     Args:
-        old: the model of the space in force, of dense rows; or its experts, where that space came with a switch.
+        old: the model of the space in force, of dense rows; or its experts, if that space came with a switch.
         features: the new space, ``next_schema``.
-        kind, paper: of the mapping, and whether the paper's forms are asked for.
+        kind, paper: the kind of mapping, and whether to use the paper's forms.
 
     Attributes:
-        schema, encoder: of the old space, which predictions are made in.
-        feedback_schema: the union, which feedback comes in.
+        schema, encoder: of the old space, in which predictions are made.
+        feedback_schema: the union, in which feedback comes.
     """
 
     phase = "overlap"
@@ -91,7 +91,7 @@ class OverlapPeriod(Nested):
     def absorb(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
         """Encode raw rows of the union: the old space's columns, then the new one's, with the lag columns of both.
 
-        Tracked rows were predicted by the old model: what they bring are its lag columns.
+        Tracked rows were predicted by the old model: the lag columns that they bring are its own.
         """
         old, new = self._parted(raw)
         return np.hstack([self.old.absorb(old, truth, lags), self.new.absorb(new, truth)])
@@ -115,7 +115,7 @@ class OverlapPeriod(Nested):
             return self.old.learn(X1, truth, discounts, weights, new)
         made: list[Prediction] = []
         self._alarms = []
-        for at in range(len(X)):  # each tried with the mapping and the old model of the rows before it
+        for at in range(len(X)):  # each is tried with the mapping and the old model from before it
             one = slice(at, at + 1)
             x1, x2 = X1[one], X2[one]
             if self.recovery.ready:
@@ -134,7 +134,7 @@ class OverlapPeriod(Nested):
         """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""
         old, new = self._parted(raw)
         encoded, lags = self.new.encoder.absorb(new), self.new.lags
-        X2 = encoded if lags is None else lags.lag(encoded)  # rows without labels join no lag columns
+        X2 = encoded if lags is None else lags.lag(encoded)  # rows without labels do not enter the lag columns
         self.recovery.learn(X2, self.old.to_own_columns(self.old.encode(old)))
         if self.new.own.scaler is not None:
             self.new.own.scaler.absorb(X2)

@@ -13,7 +13,7 @@ Rows name the space they were validated against. Each phase accepts several (``S
 
 An overlap that began in an ensemble also accepts the ensemble's rows; an ensemble after an abort, those of that union.
 Rows of a space that a later switch left behind are not learned; tracked ones are scored by the
-prediction that was served. The last 64 such spaces are remembered. Rows of a space that has got further categories are
+prediction that was served. The last 64 such spaces are remembered. Rows of a space that was given more categories are
 rows of the larger one: a category is identified by its number, and new ones follow the old ones.
 """
 
@@ -63,9 +63,9 @@ class Switching:
         now: the phase's models; None before there is a space.
         in_force: the model, or the experts, that predict: in an overlap its old side.
         aborted_union: the union of the overlap that was aborted last, until the next one begins.
-        routes: what rows of every space that is accepted for learning train, by the space's id.
+        routes: how rows of each accepted space are read, and what they train, by the space's id.
         retired_spaces: ids of spaces left behind, newest last.
-        renamed_spaces: ids of spaces that have got further categories, newest last, and of the space they have become.
+        renamed_spaces: ids of spaces that were given more categories, newest last, and of the space they have become.
         switches: switches completed.
     """
 

@@ -5,12 +5,12 @@ l = r trace(K) / B recovers S y of an old column y, with A = (K + l I)^{-1},
 
     I - S = l A (I - 11'/B),    leave-one-out error of row i:  (I - S) y / (I - S)_ii,    e(r) = sum e_ij^2 / sum y_ij^2
 
-the mean over the columns j that vary. The intercept is among what is left out; the deviations that rows are
-standardised by are not. Exact for centred K (linear_mapping.py); for another one a row's part in the mean is kept.
+the mean over the columns j that vary. The intercept is fitted without the row, too; the deviations by which rows are
+standardised are not. Exact for centred K (linear_mapping.py); otherwise a row's part in the mean is kept.
 
 r is the best of 1e-5, 1e-4, .001 and .01 if its e(r) is less than half of e(.03), else .03. So a smaller one is taken
-where old columns are an image of the new ones, and not for the gain that the best of several shows by chance. Larger
-ones are not tried: where they halve e, it is for a few rows far out.
+if old columns are an image of the new ones, and not for the gain that the best of several shows by chance. Larger ones
+are not tried: if they halve e, it is because of a few rows far out.
 
 Source: Hastie, Tibshirani, Friedman: The Elements of Statistical Learning, 2nd edition, 2009: (5.26), (7.64).
 """
@@ -30,7 +30,7 @@ _REST_MIN = 1e-12
 
 
 def inverse_with(K: Floats, ridge: float) -> Floats:
-    """(K + l I)^{-1} of a positive semidefinite K (d, d), for l = ridge trace(K) / d, or 1 where nothing varies."""
+    """(K + l I)^{-1} of a positive semidefinite K (d, d), for l = ridge trace(K) / d, or 1 if nothing varies."""
     A = K.copy()
     A.ravel()[:: len(A) + 1] += _absolute(K, ridge)
     return spd_inverse(A)
@@ -63,5 +63,5 @@ def _left_out(K: Floats, Y: Floats, ridge: float) -> float:
 
 
 def _absolute(K: Floats, ridge: float) -> float:
-    """l, positive also where nothing varies."""
+    """l, positive even if nothing varies."""
     return ridge * float(np.trace(K)) / len(K) or 1.0

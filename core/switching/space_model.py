@@ -48,19 +48,19 @@ class SpaceModel(Nested):
     Args:
         config: the model's configuration.
         schema: the feature space.
-        expert: the one that learns its rows, where there is one already; None: a new one of the space's columns.
+        expert: the one that learns its rows, if there is one already; None: a new one for the space's columns.
 
     Attributes:
-        lags: of models that have lag columns.
-        sample: of its encoded rows; rows of any names have none.
-        row_columns: names of the columns D of its rows: encoded columns, then lag columns, of models that have some.
-        row_ranges: (2, D) their declared ends, NaN where there are none.
+        lags: the lag columns; None for models without any.
+        sample: a sample of its encoded rows; None for rows of any names.
+        row_columns: names of the D columns of its rows: encoded columns, then lag columns, if any.
+        row_ranges: (2, D) their declared ends, NaN if not declared.
         own: the expert of the space itself.
         experts: all of them by name; ``own`` is "new".
-        mixture: the experts' weights; None in a steady phase, and so are
-        former: the model of the space before,
-        recovery: of its columns, frozen,
-        union: the space that rows of the overlap came in.
+        mixture: the experts' weights; None in a steady phase, like the three that follow.
+        former: the model of the space before.
+        recovery: the frozen recovery of its columns.
+        union: the space in which rows of the overlap came.
     """
 
     next_schema: Schema | None = None
@@ -77,7 +77,7 @@ class SpaceModel(Nested):
         self._rely_on(expert or SpaceExpert(config, self.row_columns, self.row_ranges))
 
     def _rely_on(self, expert: SpaceExpert) -> None:
-        """Have a single expert, whose state includes what encodes its rows."""
+        """Use a single expert, whose state includes the parts that encode its rows."""
         reader = {"encoder": self.encoder, "lags": self.lags, "sample": self.sample}
         expert.reader = {name: part for name, part in reader.items() if part is not None}
         self.own, self.experts = expert, {"new": expert}
@@ -91,9 +91,9 @@ class SpaceModel(Nested):
     ) -> None:
         """Become one of several experts.
 
-        ``former`` is the steady model of the space before, ``recovery`` that of its columns, frozen, ``union`` the
-        space that rows of the overlap came in. ``weights``: of the experts at first, in their order: "new", and maybe
-        "recovered" before and "carried" after it. The next row has the absolute number ``first_row``.
+        ``former`` is the steady model of the space before, ``recovery`` the frozen recovery of its columns, ``union``
+        the space in which rows of the overlap came. ``weights`` are the experts' first weights, in their order: "new",
+        and maybe "recovered" before and "carried" after it. The next row has the absolute number ``first_row``.
         """
         from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
@@ -111,7 +111,7 @@ class SpaceModel(Nested):
     def begin(self, classes: int) -> None:
         """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values.
 
-        The recovered one goes on, (7), as it was where its columns are an image of the new ones: nothing has changed.
+        If its columns are an image of the new ones, the recovered one continues as it was, (7): nothing has changed.
         """
         if (carried := self.experts.get("carried")) is not None:
             weights = self.experts["recovered"].weights()
@@ -143,7 +143,7 @@ class SpaceModel(Nested):
     def row_exact(self) -> bool:
         """Whether a block of rows gives the same bits as its rows one by one.
 
-        Not where several learners raise alarms: a block's are those of the expert with the largest weight after it.
+        Not if several learners raise alarms: a block's are those of the expert with the largest weight after it.
         """
         if self.former is not None:
             raises_alarms = bool(self.config.algorithm.own_tests(self.config.params))
@@ -183,7 +183,7 @@ class SpaceModel(Nested):
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
-        """Test, then train every expert on encoded rows, and weigh them, for which every row counts once.
+        """Test, then train every expert on encoded rows, and move their weights, for which every row counts once.
 
         See ``Expert.learn``. A row of a new class does not move the experts' weights.
         """
@@ -203,7 +203,7 @@ class SpaceModel(Nested):
         self.add_class_to_others()
 
     def add_class_to_others(self) -> None:
-        """One more class for every expert but the recovered one, whose learner is that of the model before."""
+        """Add a class to every expert except the recovered one, whose learner is that of the model before."""
         for name, expert in self.experts.items():
             if name != "recovered":
                 expert.learner.add_class()
@@ -240,8 +240,8 @@ class SpaceModel(Nested):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a recovery from the next space has to give: what the expert reads; of several ones the space's columns,
-        and those that the recovered one may read if it is kept.
+        """The columns that a recovery from the next space has to give: those that the expert reads; with several
+        experts the space's columns, and those that the recovered one reads if it may be kept.
         """
         if self.recovery is None:
             return self.own.columns
@@ -249,7 +249,7 @@ class SpaceModel(Nested):
 
     @property
     def _foreign(self) -> Ints:
-        """Which of the recovered expert's columns are none of the space's, and may have to be read."""
+        """Which of the recovered expert's columns are not columns of the space, and may have to be read."""
         if self.recovery is None or self._averages or "recovered" not in self.experts:
             return np.empty(0, dtype=np.int64)
         return self.recovery.vanished
@@ -321,8 +321,8 @@ class SpaceModel(Nested):
     def weights(self) -> Weights | None:
         """The mean of the experts' linear models over the space's columns, by their weights; predictions may differ.
 
-        Experts that are not linear in these columns, since a kernel recovers what they read, are left out; None where
-        all are.
+        Experts that are not linear in these columns, since a kernel recovers what they read, are left out; None if all
+        are.
         """
         if self.mixture is None:
             return self.own.weights()
@@ -338,7 +338,7 @@ class SpaceModel(Nested):
 
     @property
     def linear_share(self) -> float | None:
-        """The weight, from 0 to 1, of the experts whose linear models ``weights`` averages; None of a single expert."""
+        """The weight, 0 to 1, of the experts whose linear models ``weights`` averages; None for a single expert."""
         return None if self.mixture is None else min(1.0, sum([share for share, _ in self._linear_models], 0.0))
 
     @property
@@ -366,7 +366,7 @@ class SpaceModel(Nested):
 
 
 def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
-    """Names of the encoded columns of a space and, behind them, of its lag columns."""
+    """Names of the encoded columns of a space, then those of its lag columns."""
     if not config.lags:
         return tuple(schema.columns)
     from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.model
@@ -375,7 +375,7 @@ def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
 
 
 def _row_ranges(config: Config, schema: Space) -> Floats:
-    """(2, D) the declared ends of those columns, NaN where there are none."""
+    """(2, D) the declared ends of those columns, NaN if not declared."""
     if not config.lags:
         return schema.ranges
     labels = np.full((2, config.lags * (config.lag_classes or 1)), np.nan)

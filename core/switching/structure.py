@@ -4,7 +4,7 @@ A saved state consists of arrays (core.state.envelope) and this description of t
 they are no longer those that follow from the configuration alone.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
-     "aborted": features of a union, "retired": ids, "alike": [[id, id]] where there are some, "switches"}
+     "aborted": features of a union, "retired": ids, "alike": [[id, id]] if there are any, "switches"}
     steady: "model": {"features", "front", "ranges"}      ensemble: "model", "next": features, "experts", "front"
 """
 
@@ -125,7 +125,7 @@ def _dense(phase: Phase) -> Schema:
 
 
 def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
-    """An empty model of a space; before any switch of the space that the configuration declares, if it does."""
+    """An empty model of a space; before any switch that is the configuration's space, if it declares one."""
     space: Space | None = config.space
     if space is None or not first:
         space = Schema(parse_features(described["features"]))
@@ -139,7 +139,7 @@ def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
 
 
 def _pairs(ranges: Floats) -> list[Any]:
-    """Ends (2, d) as JSON knows them: null where there is none."""
+    """Ends (2, d) as JSON can hold them: null if not declared."""
     return [[None if np.isnan(end) else end for end in pair] for pair in ranges.T.tolist()]
 
 
