@@ -28,7 +28,7 @@ class LearnerClass(Protocol):
         """Floating-point operations of learning one row (coarse)."""
 
     def row_exact(self, spec: Spec) -> bool:
-        """Whether a block is its rows bit for bit, however it is cut; else to round-off only."""
+        """Whether a block gives the same bits as its rows, however it is cut; otherwise equal up to round-off."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class Algorithm:
     """
 
     id: str  # name in the API
-    tasks: tuple[Task, ...]  # that it can learn; a model may leave ``task`` out only where there is exactly one
+    tasks: tuple[Task, ...]  # the tasks it can learn; a model may omit ``task`` only if there is exactly one
     summary: str  # one sentence
-    use_when: str  # for which streams to take it, in one line with measured figures (core/learners/README.md)
+    use_when: str  # for which streams to choose it, in one line with measured figures (core/learners/README.md)
     paper: str  # where it comes from
-    equation: str  # what it minimises or how it updates, in one line of plain text, with the letters of Unicode
+    equation: str  # what it minimises or how it updates, in one line of Unicode text
     params: tuple[Param, ...]
-    learner: str  # "module:name" of the class that learns: imported, with its kernels, when there is a model of it
+    learner: str  # "module:name" of the class that learns: imported, with its kernels, for its first model
     row_discounts: bool = False  # whether a feedback row may carry its own ``discount``
     row_weights: bool = False  # likewise ``weight``
     class_bound: int = CLASS_BOUND  # the largest number of classes it learns
-    probabilities: bool = True  # whether a classifier says how probable the classes are, not only which one it takes
-    slow_calibration: bool = False  # whether what it mixes is calibrated already (core.model.calibration)
+    probabilities: bool = True  # whether a classifier gives the probabilities of the classes, not only one class
+    slow_calibration: bool = False  # whether it mixes predictions that are calibrated already (core.model.calibration)
     selects: bool = False  # whether after a switch one expert is drawn for each row instead of a mixture of all
     observes: bool = False  # whether it makes no predictions, and judges those of a model outside Onepass
 
@@ -71,7 +71,7 @@ class Algorithm:
         return Expanded(spec, cast(Linear, learner))
 
     def state_bytes(self, spec: Spec, classes: int) -> int:
-        """Bytes of memory that a state takes, that of random features included."""
+        """Bytes of memory that a state takes, including random features."""
         R = spec.params.get("random_features", 0)
         features = 8 * R * (spec.dimension + 1) + FEATURE_OBJECT_BYTES if R else 0
         return self._class.state_bytes(expanded(spec), classes) + features
@@ -82,7 +82,7 @@ class Algorithm:
         return self._class.row_cost(expanded(spec), classes) + R * (2.0 * spec.dimension + COSINE_COST)
 
     def row_exact(self, spec: Spec) -> bool:
-        """Whether with a spec a block is its rows bit for bit, however it is cut; else to round-off only."""
+        """Whether a block gives the same bits as its rows, for this spec; otherwise equal up to round-off."""
         return self._class.row_exact(expanded(spec))
 
     def own_tests(self, params: Mapping[str, Any]) -> tuple[str, ...]:
@@ -150,6 +150,6 @@ class Algorithm:
 
 
 def expanded(spec: Spec) -> Spec:
-    """The spec of the learner behind R random features: of d + R columns, of whose ranges nothing is known."""
+    """The spec of the learner behind R random features: with d + R columns, whose ranges are unknown."""
     R = spec.params.get("random_features", 0)
     return replace(spec, dimension=spec.dimension + R, ranges=()) if R else spec

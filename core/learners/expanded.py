@@ -62,7 +62,7 @@ class Expanded:
         return
 
     def posterior(self, view: View) -> Header:
-        """The learner's, with the random features behind the row's columns."""
+        """The learner's posterior, with the random features after the row's columns."""
         return cast(Shown, self.learner).posterior(view.widened(random_names(len(self._features.phases))))
 
     def info(self) -> Header:

@@ -51,7 +51,7 @@ def linear_model(
 class LinearLearner(RowLearner):
     """A linear learner without its update and ``info``.
 
-    A subclass declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one where there is a bias
+    A subclass declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one if there is a bias
     column (the last one).
 
     Attributes:
@@ -83,7 +83,7 @@ class LinearLearner(RowLearner):
     extensible: ClassVar[bool] = True
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner of fewer columns; see ``core.contract.Extensible``."""
+        """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
         D = self.W.shape[-1]
         biased = np.append(places, D - 1) if self.spec.dimension < D else places  # the bias is the last column
         self.layout.extend(self, other, biased)
@@ -105,11 +105,11 @@ class LinearLearner(RowLearner):
 
 
 def as_views(holder: object, shared: Sequence[str], of_members: Sequence[str]) -> Floats:
-    """Put all numbers of a holder into one array with its arrays as views: a kernel takes one faster than many.
+    """Put all numbers of a holder into one array, its arrays being views: a kernel takes one faster than many.
 
-    An array that is assigned later is no longer a part of it. The ``shared`` arrays come first, one after another; then
-    the parts of the arrays ``of_members`` (K, ...) that belong to the first member, to the next one, and so on. Each of
-    these starts at a multiple of 8 numbers, where vector loads are fastest.
+    An array assigned to the holder later is no longer part of it. The ``shared`` arrays come first, one after another;
+    then the parts of the arrays ``of_members`` (K, ...) that belong to the first member, to the next one, and so on.
+    Each of these starts at a multiple of 8 numbers, where vector loads are fastest.
     """
     arrays = {name: getattr(holder, name) for name in (*shared, *of_members)}
     K, sizes = len(arrays[of_members[0]]), {name: array.size for name, array in arrays.items()}

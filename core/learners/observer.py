@@ -16,7 +16,7 @@ OBSERVER = "observer"  # its id
 
 
 class Observer(RowLearner):
-    """The learner behind ``observer``; it has no state but the number of classes."""
+    """The learner behind ``observer``; its only state is the number of classes."""
 
     layout: ClassVar = Layout({})
     object_bytes: ClassVar = 300
@@ -28,11 +28,11 @@ class Observer(RowLearner):
         return {}
 
     def add_class(self) -> None:
-        """One more class."""
+        """Add a class."""
         self.classes += 1
 
     def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """No class, and equal probabilities; of numbers 0."""
+        """Predict no class, with equal probabilities; for numbers 0."""
         del X
         value.fill(-1)
         out.fill(0.0 if self.regression else 1.0 / max(self.classes, 1))

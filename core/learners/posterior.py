@@ -15,17 +15,17 @@ LANCZOS_COLUMNS_MIN, NORM_ERROR = 64, 1e-6
 
 
 class View(NamedTuple):
-    """What is asked for of a learner of d columns."""
+    """What to show of a learner of d columns."""
 
     names: tuple[str, ...]  # of the d columns
-    wanted: Ints  # positions of those that are asked for
+    wanted: Ints  # positions of the requested ones
     outputs: tuple[str, ...]  # one per class seen, or "value"
     diagonal: bool  # without the numbers off the diagonals of matrices
     affine: tuple[Floats, Floats] | None = None  # centre and spread (d,) of the columns; None: they are not scaled
 
     @property
     def chosen(self) -> list[str]:
-        """The names of the columns asked for."""
+        """The names of the requested columns."""
         return [self.names[at] for at in self.wanted]
 
     def first(self, d: int) -> "View":
@@ -33,17 +33,17 @@ class View(NamedTuple):
         return self._replace(names=self.names[:d], wanted=self.wanted[self.wanted < d])
 
     def widened(self, further: Sequence[str]) -> "View":
-        """The view of a learner that has further columns behind these: all of them, or none if a part is asked for."""
+        """The view of a learner with further columns after these: all of them, or none if only some are requested."""
         whole = len(self.wanted) == len(self.names)
         more = np.arange(len(self.names), len(self.names) + len(further)) if whole else self.wanted[:0]
         return self._replace(names=(*self.names, *further), wanted=np.concatenate([self.wanted, more]), affine=None)
 
     def by_name(self, values: Floats) -> Header:
-        """Values (d,) of the columns asked for, by name."""
+        """Values (d,) of the requested columns, by name."""
         return {self.names[at]: values[at] for at in self.wanted.tolist()}
 
     def matrix(self, values: Floats, at: Ints | None = None) -> Floats:
-        """Rows and columns ``at`` (default: those asked for) of a symmetric matrix (d, d), or its diagonal alone."""
+        """Rows and columns ``at`` (default: the requested ones) of a symmetric matrix (d, d), or its diagonal alone."""
         at = self.wanted if at is None else at
         return values.diagonal()[at] if self.diagonal else values[np.ix_(at, at)]
 
@@ -57,7 +57,7 @@ class View(NamedTuple):
 
 
 class Shown(Protocol):
-    """A learner whose posterior is shown: every one."""
+    """A learner that can show its posterior; every one can."""
 
     def posterior(self, view: View) -> Header:
         """What the learner holds, as a document; numbers may be arrays. Changes nothing."""

@@ -5,7 +5,7 @@
     random     z and R random Fourier features of z (core.numerics.random_features)
     products   z and z_i z_j, i <= j
     lagged     regression: the row, the row before it and the last two labels (core.features.lags)
-    whole      of a model with lag columns: all columns unchanged, or robustly scaled; the other sets are without lags
+    whole      for a model with lag columns: all columns unchanged, or robustly scaled; the other sets have no lags
 
 Every column set is computed once per row, for all experts that read it.
 """

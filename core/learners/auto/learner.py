@@ -41,8 +41,8 @@ from core.state.envelope import Nested
 
 _CHUNK_ROWS = 1024
 """Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. If experts
-may rest they are REST_ROWS, and for classes BLOCK."""
-_NEW = "new_"  # what the names of a second team's experts begin with
+may rest, a chunk has REST_ROWS rows, and for classes BLOCK."""
+_NEW = "new_"  # the prefix of the names of a second team's experts
 
 _STACK_COST = 8.0  # floating-point operations of the stacks for every pair of experts
 _MIXING_COST = 60.0  # floating-point operations of mixing one expert's probability of one class
@@ -120,7 +120,7 @@ class Auto(Nested):
         return self.team.mixture.rows if self.horizon is None else self.horizon.rows
 
     def _read(self) -> None:
-        """Make the column sets that are read."""
+        """Select the column sets that the teams read."""
         self.columns.read = self.team.read if self.second is None else self.team.read | self.second.read
 
     def _predict(self, X: Floats) -> Prediction:
@@ -147,7 +147,7 @@ class Auto(Nested):
         return first
 
     def _judge(self, horizon: Horizon) -> None:
-        """A second team begins, or one of the two ends."""
+        """Begin a second team, or end one of the two, if the horizon says so."""
         ends, begins = horizon.judge()
         if ends:
             if self.second is not None and horizon.share > 0.5:
@@ -157,7 +157,7 @@ class Auto(Nested):
             horizon.restart()
 
     def add_class(self) -> None:
-        """One more class, for every expert."""
+        """Add a class for every expert."""
         for team in self._teams:
             team.add_class()
         self._read()
@@ -178,7 +178,7 @@ class Auto(Nested):
         return in_chunks(self._learn, chunks(self.rows, self._chunk, len(X)), X, own, numbers, weights)
 
     def forget(self) -> None:
-        """Every expert that can discounts its past, and the weights start again; a second team ends."""
+        """Let every expert that can discount its past, and restart the weights; a second team ends."""
         self.team.forget()
         self.second = None
         if self.horizon is not None:
@@ -220,13 +220,13 @@ class Auto(Nested):
         return {"experts": dict(merged)}
 
     def _shares(self) -> list[tuple[str, float]]:
-        """What the names of each team's experts begin with, and its share."""
+        """The prefix of the names of each team's experts, and the team's share."""
         if self.second is None or self.horizon is None:
             return [("", 1.0)]
         return [("", 1.0 - self.horizon.share), (_NEW, self.horizon.share)]
 
     def _named(self, found: Iterable[list[Header]]) -> list[Header]:
-        """The experts of all teams, with names and weights as of `auto`."""
+        """The experts of all teams, with their names and weights in `auto`."""
         return [
             own | {"expert": start + own["expert"], "weight": share * own["weight"]}
             for experts, (start, share) in zip(found, self._shares(), strict=True)
@@ -246,7 +246,7 @@ class Auto(Nested):
         return held + _room(self.team.nbytes, self.team.growing_bytes)
 
     def parts(self) -> dict[str, Any]:
-        """Columns, experts and mixture; where there may be a second team, that and what decides about it."""
+        """Columns, experts and mixture; if there may be a second team, also the horizon and, if any, that team."""
         found = {"columns": self.columns, **self.team.parts()}
         if self.horizon is not None:
             found["horizon"] = self.horizon
@@ -285,5 +285,5 @@ class Auto(Nested):
 
 
 def _room(team: int, growing: int) -> int:
-    """Bytes of a second team beside one of so many, ``growing`` of them only after many rows; 0 if there is none."""
+    """Bytes of a second team if one takes ``team``, ``growing`` of them only after many rows; 0: it may not begin."""
     return team if team - growing <= TEAM_BYTES_MAX else 0

@@ -44,13 +44,13 @@ class ExpertMixture(Holder):
     """A table of experts whose weights add up to 1; resting ones have none.
 
     State, for E experts and K classes:
-        table (9, E), (5, E) of numbers  see mixing.WEIGHT and the others
-        counters (5,), (6,) of numbers   see mixing.ROWS and the others
-        labels (2, K + 1, K)             of classes: see mixing.mix_classes
-        gains (2, B, B), stacks (2, B)   of numbers: of the stacks of B = E - 2 experts, core.learners.auto.stacks
+        table (9, E), for numbers (5, E) see mixing.WEIGHT and the others
+        counters (5,), for numbers (6,)  see mixing.ROWS and the others
+        labels (2, K + 1, K)             for classes: see mixing.mix_classes
+        gains (2, B, B), stacks (2, B)   for numbers: of the stacks of B = E - 2 experts, core.learners.auto.stacks
 
     Args:
-        experts: names of those that read columns.
+        experts: names of the experts that read columns.
         regression: whether they predict numbers.
 
     Attributes:
@@ -80,7 +80,7 @@ class ExpertMixture(Holder):
 
     def __init__(self, experts: Sequence[str], *, regression: bool) -> None:
         self.regression = regression
-        self.layout = self.layouts[regression]  # type: ignore[misc]  # that of its task
+        self.layout = self.layouts[regression]  # type: ignore[misc]  # the layout of its task
         self.counts = {} if regression else {"classes": CLASS_BOUND}
         self._own = tuple(experts)
         self.names = self._own + (mixing.NUMBER_EXPERTS if regression else mixing.LABEL_EXPERTS)
@@ -91,12 +91,12 @@ class ExpertMixture(Holder):
         self._wake()
 
     def _begin_stacks(self) -> None:
-        """Stacks that have learned nothing."""
+        """Start with stacks that have learned nothing."""
         base = len(self._own) + 1
         self.gains, self.stacked = stacks.first_gains(base), np.zeros((2, base))
 
     def sizes(self, classes: int) -> dict[str, int]:
-        """The sizes of the layout for so many classes."""
+        """The sizes of the layout for a number of classes."""
         return {"E": len(self.names), "K": classes, "after": classes + 1, "B": len(self._own) + 1}
 
     @property
@@ -132,7 +132,7 @@ class ExpertMixture(Holder):
         return Prediction(value, p)
 
     def decide(self) -> None:
-        """Experts rest and wake; called at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
+        """Let experts rest and wake; call this at row numbers divisible by REST_ROWS (core.learners.auto.resting)."""
         worse = goes_worse(self.counters[mixing.RECENT], self.counters[mixing.LOSS], regression=self.regression)
         least = LEAST_OF_NUMBERS if self.regression else LEAST_OF_CLASSES
         decide(self.table[mixing.USE : mixing.SPELLS + 1], least, len(self.names) - len(self._own), self.rows, worse)
@@ -176,7 +176,7 @@ class ExpertMixture(Holder):
         self.awake = np.flatnonzero(~self.resting)
 
     def _settle(self) -> None:
-        """Only experts that are awake have weights."""
+        """Give weights only to experts that are awake."""
         self._wake()
         weights = self.table[mixing.WEIGHT]
         weights[self.resting] = 0.0

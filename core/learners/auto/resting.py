@@ -30,7 +30,8 @@ _DEVIATIONS, _MORE = 2.0, 2.0
 def goes_worse(recent: float, usual: float, *, regression: bool) -> bool:
     """Whether the last REST_ROWS rows went clearly worse than usual.
 
-    By how many of their classes were wrong, and the usual share of wrong ones; of a regression by mean squared errors.
+    For classes ``recent`` counts the wrong ones and ``usual`` is their usual share; for a regression both are mean
+    squared errors.
     """
     if regression:
         return recent > _MORE * usual
@@ -45,7 +46,7 @@ def decide(table: Floats, least: float, free: int, rows: int, worse: bool) -> No
         table: (3, E) the use of every expert; the row at which it wakes, 0 for those that are awake; how often it has
             rested without being of use in between.
         least: LEAST of these experts.
-        free: how many at the end cost nothing: they never rest.
+        free: how many at the end cost nothing and so never rest.
         rows: learned so far, divisible by REST_ROWS.
         worse: whether the last rows went clearly worse.
     """

@@ -17,7 +17,7 @@ from core.state.envelope import Nested
 
 
 class Team(Nested):
-    """Experts, and the mixture of their predictions; they rest by the rows that the team has learned.
+    """Experts, and the mixture of their predictions; when they rest depends on the rows that the team has learned.
 
     Args:
         spec: that of `auto`.
@@ -72,14 +72,14 @@ class Team(Nested):
         return mixed
 
     def add_class(self) -> None:
-        """One more class, for every expert."""
+        """Add a class for every expert."""
         for expert in self.experts.values():
             expert.add_class()
         self.mixture.add_class()
         self._take_turns()
 
     def forget(self) -> None:
-        """Every expert that can discounts its past, and the weights start again."""
+        """Let every expert that can discount its past, and restart the weights."""
         for expert in self.experts.values():
             if isinstance(expert, Forgetful):
                 expert.forget()
@@ -141,7 +141,7 @@ class Team(Nested):
         self.settle()
 
     def settle(self) -> None:
-        """Take turns by a state that has just been loaded; refuse experts that rest where they may not."""
+        """Adopt a state that was just loaded; refuse one in which experts rest although they may not."""
         if self.mixture.resting.any() and not self._rests:
             raise ValueError("experts that learn in blocks never rest")
         self._take_turns()

@@ -14,11 +14,11 @@ from core.numerics.rng import mixed_seed
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
 
 FIRST_ROWS = 64  # rows of the arrays at first: they double up to W
-_UNLIKELY = -3.0  # the outputs of a class that has just been met, once there are trees
+_UNLIKELY = -3.0  # the outputs of a class that has just appeared, once there are trees
 
 
 class Boosting(RowLearner):
-    """The learner of the trees; K = 1 output for up to two classes and for numbers, else one of each class.
+    """The learner of the trees; K = 1 output for up to two classes and for numbers, else one per class.
 
     State:
         held (w, d), labels (w,), scores (w, K)    the last rows, a ring of W once w = W, with their labels and f
@@ -53,7 +53,7 @@ class Boosting(RowLearner):
         self._begin()
 
     def _begin(self) -> None:
-        """There are neither rows nor trees."""
+        """Start without rows and trees."""
         room, T, d = min(FIRST_ROWS, self._most), int(self.spec.params["trees"]), self.spec.dimension
         K = _outputs(self.classes)
         self.held, self.labels, self.scores = np.zeros((room, d)), np.zeros(room), np.zeros((room, K))
@@ -85,7 +85,7 @@ class Boosting(RowLearner):
         return self.state_bytes(self.spec, self.classes)
 
     def add_class(self) -> None:
-        """One more class: from the third on it has an output of its own."""
+        """Add a class; from the third on each has an output of its own."""
         self.classes += 1
         K = _outputs(self.classes)
         if K == 1:
@@ -121,11 +121,11 @@ class Boosting(RowLearner):
         learn_rows(X, y, *state, self._most, self._period, self._rate, self._seed, self.regression, value, out)
 
     def forget(self) -> None:
-        """All rows and trees go."""
+        """Drop all rows and trees."""
         self._begin()
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner of fewer columns; see ``core.contract.Extensible``. The others were 0."""
+        """Continue for a learner with fewer columns; see ``core.contract.Extensible``. The other columns were 0."""
         for name in ("labels", "scores", "trees", "leaves", "bias", "tally"):
             setattr(self, name, getattr(other, name).copy())
         self.classes = other.classes

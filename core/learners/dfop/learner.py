@@ -4,9 +4,9 @@ r"""The learner behind the DFOP family; kernels.py has the papers' equations and
 bits however calls are cut. Otherwise blocks are learned by matrix products (blocks.py): the same calls give the same
 bits, another cut the same numbers to round-off.
 
-**Classes.** One Q serves all columns, since it depends on x only; columns grow as in core.learners.linear. Beside them
-is the column u of a class not seen yet, trained on the constant target -1: a class that appears starts from u, which is
-exactly what one-versus-rest would have learned for it.
+**Classes.** One Q serves all columns, since it depends on x only; columns grow as in core.learners.linear. One more, u,
+is for a class not seen yet, trained on the constant target -1: a class that appears starts from u, which is exactly
+what one-versus-rest would have learned for it.
 
 **Forget** discounts R once, weights unchanged, so that the past, which counted as min(rows, 1/mu), weighs as much as
 D/10 rows. The weights of the members stay, since all now adapt equally fast.
@@ -56,14 +56,14 @@ def rates_of(spec: Spec) -> tuple[float, ...]:
 class Dfop(LinearLearner):
     """The learner behind ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``; without a ``forgetting_rate`` RLS, (1).
 
-    State, for K members, one per rate, and D = d plus one where there is a bias column (the last one):
+    State, for K members, one per rate, and D = d plus one if there is a bias column (the last one):
         W (K, m, D)    weight columns; regression: one; classification: one up to two classes, else one per class, and
                        in either case a last one for a class not seen yet
         Q, R (K, D, D) covariance, exactly symmetric, and its inverse, upper triangle; Q_0 = q0 I (Algorithm 1, line 1)
         mean_square (K, D)    s_j
         counters (K, 4)       see ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS
         mixing (K,)           the members' weights v
-        loss (1,), span (2,)  D, and least and largest label of a regression; zeros where there is one member
+        loss (1,), span (2,)  D, and least and largest label of a regression; zeros if there is one member
         calibration    slope and curvature of the probabilities (core.learners.calibration)
     """
 
@@ -169,7 +169,7 @@ class Dfop(LinearLearner):
         self._learn_in_turn((X, y, discounts, weights), (scores, value, out), member, only=False)
 
     def _learn_in_turn(self, rows: GivenRows, written: tuple[Floats, Ints, Floats], member: int, *, only: bool) -> None:
-        """Learn rows one by one, by all members from one on, or by that one only; refreshes Q above 32 columns."""
+        """Learn rows one by one, by all members from ``member`` on, or ``only`` by it; refreshes Q above 32 columns."""
         row, reason = 0, REFRESH
         while reason != DONE:
             spoiled = reason == SPOILED
@@ -181,7 +181,7 @@ class Dfop(LinearLearner):
         return self.W[k], self.Q[k], self.R[k], self.mean_square[k], self.counters[k]
 
     def _learn_blocks(self, k: int, rows: GivenRows, predicted: Forecasts) -> None:
-        """Learn all rows in blocks by one member; between them only the upper triangle of Q is kept up."""
+        """Learn all rows in blocks by one member; between them only the upper triangle of Q is up to date."""
         X, y, discounts, weights = rows
         n, D, counters = X.shape[0], self.W.shape[2], self.counters[k]
         lam, step = self.constants[k, :2].tolist()
@@ -243,14 +243,14 @@ class Dfop(LinearLearner):
                 self._refresh(k, leaks=self.counters[k, FORGOTTEN] + steps[k] > kernels.LEAK_AFTER)
 
     def mean_columns(self) -> Floats:
-        """The members' weights, averaged: the linear model of the mixture where no score is clipped."""
+        """The members' weights, averaged: the linear model of the mixture if no score is clipped."""
         return np.tensordot(self.mixing, self.W, 1)
 
     def posterior(self, view: View) -> Header:
-        """Weights, covariance Q, its spectral norm and the noise variance v, of each rate if there are several.
+        """Weights, covariance Q, its spectral norm and the noise variance v, for each rate if there are several.
 
-        Q v is the covariance of the weights; Q is the P of the arXiv version, and mu P in the journal's (kernels.py).
-        Of classes, whose targets are +-1, v is 1, the most it can be.
+        Q v is the covariance of the weights; Q is P in the arXiv version, and mu P in the journal's (kernels.py). For
+        classes, whose targets are +-1, v is 1, the most it can be.
         """
         d, D = self.spec.dimension, self.W.shape[2]
         at, bias = (np.append(view.wanted, d), ["bias"]) if d < D else (view.wanted, [])
@@ -273,12 +273,12 @@ class Dfop(LinearLearner):
 
     @property
     def _noise(self) -> list[float]:
-        """The noise variance v of every member; of classes 1, the largest that targets of +-1 can have."""
+        """The noise variance v of every member; for classes 1, the largest that targets of +-1 can have."""
         noise = np.minimum(self.counters[:, kernels.NOISE], kernels.PREDICTION_MAX)
         return noise.tolist() if self.regression else [1.0] * len(noise)
 
     def deviations(self) -> Floats:
-        """Standard deviations of ``weights`` (m, d), those between the members included."""
+        """Standard deviations of ``weights`` (m, d), including those between the members."""
         d = self.spec.dimension
         columns = self.W[:, : column_count(self.classes), :d]
         within = np.array(self._noise)[:, None] * self.Q[:, range(d), range(d)]

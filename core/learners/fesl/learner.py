@@ -17,7 +17,7 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 class GradientDescent(LinearLearner):
     """The learner behind ``fesl_c`` and ``fesl_s``.
 
-    State, for D = d plus one where there is a bias column (the last one):
+    State, for D = d plus one if there is a bias column (the last one):
         W (m, D)    weights; one row for regression and up to two classes, else one per class
         counters (3,)  see ROWS, GRADIENTS, SQUARES
     """
@@ -63,7 +63,7 @@ class GradientDescent(LinearLearner):
             self.W = np.ascontiguousarray(np.clip(w, -WEIGHT_MAX, WEIGHT_MAX))
 
     def restart(self) -> None:
-        """A classifier's steps become as long as at the start; the weights stay. In regression they stay short."""
+        """Make a classifier's steps as long as at the start; the weights stay. In regression the steps stay short."""
         if self.paper or not self.regression:
             self.counters = np.zeros(3)
 

@@ -20,7 +20,7 @@ _FIRST_TWO = (-0.5, 0.5)
 _SINGLE = ((32, 32), (256, 8))  # (most columns, bins per column); with more columns, WIDE
 _PAIR = ((12, 8), (32, 4), (64, 2))  # (most columns, bins per column in a pair); with more columns there are no pairs
 _WIDE = 4
-EDGE_MAX = 1e300  # edges of bins are capped here, which a huge spread could make larger than any number
+EDGE_MAX = 1e300  # edges of bins are capped here: a huge spread could make them larger than any number
 
 
 def column_bins(d: int) -> int:

@@ -47,8 +47,8 @@ def constants(params: Mapping[str, Any]) -> Floats:
 class DynamicOdm(LinearLearner):
     """The learner behind ``dynamic_odm`` and, without ``candidates`` in its parameters, ``odm``.
 
-    State, for D = d plus one where there is a bias column (the last one), m columns (one up to two classes, else one
-    per class) and room for K candidates:
+    State, for D = d plus one if there is a bias column (the last one), m columns (one up to two classes, else one per
+    class) and room for K candidates:
         W (m, K, D)     their weights
         shares (K,)     beta, at first 1/K (Algorithm 2, line 1)
         losses (K,)     sums of l_k since the first row; a split copies them
@@ -171,7 +171,7 @@ class DynamicOdm(LinearLearner):
         return seen
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
-        """The state, of the candidates in use."""
+        """The state of the candidates in use."""
         arrays, header = super().to_arrays()
         used = {name: arrays[name][: self.count].copy() for name in ("shares", "losses")}
         return arrays | used | {"weights": arrays["weights"][:, : self.count].copy()}, header

@@ -10,8 +10,8 @@ among the beta and the n rows, p of both together, v = p (1 - p), L = ln(2 / .05
 
     error_rate   b - a >= sqrt(2 v L / n_h) + 2 L / (3 n_h)
 
-(12) is blind where class means stay: a moved boundary, a changed correlation or spread, swapped labels. The error rate
-sees those.
+(12) is blind to changes that keep the class means: a moved boundary, a changed correlation or spread, swapped labels.
+The error rate sees those.
 
 **Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. One outlier
 stays in the range and in the class's covariance for good: use ``scaling`` robust, or vigow.
@@ -192,7 +192,7 @@ class Vigo(RowLearner):
         """Forget most of the past at once: no class counts for more than |B| rows in its mean and |B| beyond D (2 |B|
         if that is more) in its covariance, nor all classes together in the class prior, and every class is in its
         building step again, where mistakes update it. VIGOw, which never counts more than that, forgets down to a
-        quarter of it. No density changes its place or shape by this; the rows that follow move it sooner.
+        quarter of it. This changes no density's place or shape; the rows that follow move it sooner.
         """
         stats, batch = self.stats, float(self.constants[at.BATCH])
         if self.kind == at.VIGOW:
