@@ -89,7 +89,7 @@ async def test_a_repeated_reset_or_restore_changes_nothing(api):
         assert standing == await api.get(path)
         assert first["version"] < (await api.post(f"{path}/{step}", body))["version"]
     problem(
-        await api.ask("POST", f"{path}/restore", json={"version": 1}, headers={"Idempotency-Key": "restore-1"}), 404
+        await api.ask("POST", f"{path}/restore", json={"version": 1}, headers={"Idempotency-Key": "restore-1"}), 409
     )
     problem(await api.ask("POST", f"{path}/reset", headers={"Idempotency-Key": "restore-1"}), 409)
 
