@@ -26,20 +26,25 @@ async def test_one_row_at_a_time(api):
 
 
 async def test_all_forms_say_the_same(api):
-    """Row by row, as lists and as SVMlight: the same predictions, the same state, and the same again for predict."""
-    paths = [await api.new(SPAM) for _ in range(3)]
+    """Row by row, as lists, by column, as SVMlight: the same predictions, the same state, and the same for predict."""
+    paths = [await api.new(SPAM) for _ in range(4)]
+    names = list(dict.fromkeys(name for row in ROWS for name in row))
+    columns = {"columns": names, "data": [[row.get(name) for name in names] for row in ROWS]}
     one_by_one = [
         await api.post(f"{paths[0]}/feedback", {"features": row, "label": label})
         for row, label in zip(ROWS, LABELS, strict=True)
     ]
     listed = await api.post(f"{paths[1]}/feedback/batch", lists(labels=LABELS))
     text = await api.post(f"{paths[2]}/feedback/batch", content=svmlight(), headers=SVM)
+    by_column = await api.post(f"{paths[3]}/feedback/batch", {**columns, "labels": LABELS})
     assert [one["prediction"] for one in one_by_one] == listed["predictions"] == text["predictions"]
+    assert listed["predictions"] == by_column["predictions"]
     assert (1, 5, 5) == (listed["version"], listed["rows"], text["rows"])
     expected = [await api.post(f"{paths[0]}/predict", {"features": row}) for row in ROWS]
     for path in paths:
         for how in (
             {"json": lists()},
+            {"json": columns},
             {"content": svmlight(), "headers": SVM},
             {"content": b"cheap:1 pills:2\n", "headers": SVM},
         ):
@@ -242,7 +247,10 @@ LISTS = [
     ({"rows": [{"names": ["a"]}]}, "rows[0].values"),
     ({"rows": [{"names": [], "values": [], "more": 1}]}, "rows[0].more"),
     ({"rows": []}, "rows"),
-    ({"columns": ["a"], "data": [[1]]}, "columns"),
+    ({"columns": ["a"], "data": [[1]], "rows": []}, "rows"),
+    ({"columns": ["a", "b"], "data": [[1]]}, "data[0]"),
+    ({"columns": ["a", "b", "a"], "data": [[1, 2, 3]]}, "columns[2]"),
+    ({"columns": ["a", "b"], "data": [[None, "x"]]}, "data[0][1]"),
 ]
 BAD_LABELS = [
     ({"labels": ["spam"]}, "labels"),

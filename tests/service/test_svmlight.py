@@ -5,7 +5,7 @@ import pytest
 
 from core.features import SparseSchema
 from core.problems import Invalid
-from service.runtime.rows.svmlight import projected, read_lines
+from service.runtime.rows.svmlight import projected_lines, read_lines
 
 SPACE = SparseSchema(0, 24, "sign")
 
@@ -16,7 +16,7 @@ def test_rows_are_those_of_their_names_and_values():
     text = [" ".join(f"{name}:{value!r}" for name, value in row.items()) for row in rows]
     lines = "\r\n".join(f"+1 {line}  # {at}" for at, line in enumerate(text))
     expected = np.concatenate([SPACE.row(row) for row in rows])
-    np.testing.assert_array_equal(expected, projected(SPACE, [*read_lines(lines)]))
+    np.testing.assert_array_equal(expected, projected_lines(SPACE, [*read_lines(lines)]))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_rows_are_those_of_their_names_and_values():
 def test_svmlight_that_cannot_be(text, place):
     """Each is named by line and column, from 1, blank lines and comments counted."""
     with pytest.raises(Invalid) as refused:
-        projected(SPACE, [*read_lines(text)])
+        projected_lines(SPACE, [*read_lines(text)])
     assert [place] == [problem.field for problem in refused.value.problems]
 
 

@@ -111,7 +111,7 @@ def model(replica: Replica) -> bytes:
         {
             "name": replica.name,
             "incarnation": replica.incarnation,
-            "config": model.config.to_json(),
+            "config": model.present_config.to_json(),
             "version": replica.version,
             "rows": model.rows,
             "phase": model.phase,

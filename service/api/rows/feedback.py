@@ -228,8 +228,8 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Resp
     JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header (name the
     columns: `?label=`, `?id=`, `?discount=`, `?weight=`, `?served=`; leave out others with `?drop=`; `?delimiter=`)
     and `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, then the label, a number).
-    `metrics` are those of this batch. Models of sparse rows take rows by name,
-    `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}` and `text/x-svmlight` (`label name:value ...`).
+    `metrics` are those of this batch. Models of sparse rows take JSON, also as
+    `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`, and `text/x-svmlight` (`label name:value ...`).
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK)
     identity = await identity_of_batch(request, body, table, ID)

@@ -172,7 +172,7 @@ class RowValidator:
         if table.place is alone:
             return self._row(space, rows[0])
         if isinstance(space, SparseSchema):
-            return _projected(space, table)
+            return svmlight.projected(space, table)
         if table.by_name:
             return self._by_name(space, table)
         if table.columns is None:
@@ -355,18 +355,6 @@ def _cells(space: Schema, rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]
     if not all(map(space.known.issuperset, rows)):
         raise Invalid
     return [[*map(row.get, names)] for row in rows]
-
-
-def _projected(space: SparseSchema, table: Table) -> Floats:
-    """Rows of any names as psi (n, d)."""
-    rows = table.rows
-    if table.texts:
-        return svmlight.projected(space, rows)
-    if not table.by_name:
-        return space.lists([row.names for row in rows], [row.values for row in rows])
-    names, place = [[*row] for row in rows], table.place
-    values = [[*row.values()] for row in rows]
-    return space.lists(names, values, place=lambda row, at, _: place(row, f"features.{names[row][at]}"))
 
 
 def _refuse_incomplete(union: Space, table: Table) -> None:

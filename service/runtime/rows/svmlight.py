@@ -1,4 +1,6 @@
-"""SVMlight text: one sparse row per line, a label and then the nonzero values.
+"""Rows of any names for models of sparse rows, from every form they are sent in.
+
+SVMlight is text with one row per line, a label and then the nonzero values:
 
     <label> <name>:<value> <name>:<value> ... # comment
 
@@ -9,10 +11,12 @@ without cells are skipped. ``qid:`` belongs to rankings, which Onepass does not 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from core.contract import Floats
 from core.features import SparseSchema
-from core.problems import Problem, refuse
+from core.problems import PROBLEMS_MAX, Problem, refuse
+from service.runtime.rows.table import Table
 
 _PAIR, _QUERY = ("is not a name with a value", "name:value"), ("is a qid; ranking is not supported", "name:value")
 _CELL = re.compile(r"\S+")
@@ -47,7 +51,36 @@ def read_lines(text: str) -> Iterator[SparseLine]:
         yield SparseLine(at, line, label, cells)
 
 
-def projected(space: SparseSchema, lines: Sequence[SparseLine]) -> Floats:
+def projected(space: SparseSchema, table: Table) -> Floats:
+    """Rows of any names as psi (n, d)."""
+    rows = table.rows
+    if table.texts:
+        return projected_lines(space, rows)
+    if table.columns is not None:
+        return _projected_columns(space, table.columns, rows)
+    if not table.by_name:
+        return space.lists([row.names for row in rows], [row.values for row in rows])
+    names, place = [[*row] for row in rows], table.place
+    values = [[*row.values()] for row in rows]
+    return space.lists(names, values, place=lambda row, at, _: place(row, f"features.{names[row][at]}"))
+
+
+def _projected_columns(space: SparseSchema, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Floats:
+    """A table of named columns as psi (n, d); a null is an absent name."""
+    width = len(columns)
+    wrong = [at for at, row in enumerate(rows) if len(row) != width][:PROBLEMS_MAX]
+    refuse([Problem(f"data[{at}]", f"has {len(rows[at])} values", f"{width} values") for at in wrong])
+    kept = [[at for at, value in enumerate(row) if value is not None] for row in rows]
+
+    def place(row: int, at: int, member: str) -> str:
+        column = kept[row][at]
+        return f"columns[{column}]" if member == "names" else f"data[{row}][{column}]"
+
+    names = [[columns[at] for at in own] for own in kept]
+    return space.lists(names, [[row[at] for at in own] for row, own in zip(rows, kept, strict=True)], place=place)
+
+
+def projected_lines(space: SparseSchema, lines: Sequence[SparseLine]) -> Floats:
     """Rows, without their labels, as psi (n, d); raises as ``SparseSchema.lists``, naming line and column."""
     cells = [[cell.rpartition(":") for cell in line.cells] for line in lines]
     problems = [

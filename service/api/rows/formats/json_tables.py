@@ -91,12 +91,13 @@ def _table(form: RowFormat, ask: Any, sparse: bool) -> Table:
         _check(ask, given, ("features", "id"))
         return Table([ask.features], alone, ids=None if ask.id is None else [ask.id])
     by_name = ask.rows is not None and not (sparse and ask.rows and not _is_record(ask.rows[0]))
-    layout = form.by_name if by_name else form.sparse if sparse else form.columns
+    in_lists = sparse and ask.columns is None
+    layout = form.by_name if by_name else form.sparse if in_lists else form.columns
     _check(ask, given, layout)
     beside = {name: getattr(ask, name) for name in layout if name in Table._fields and name != "rows"}
     if by_name:
         return _by_name(form, ask.rows, _in_list)._replace(**beside)
-    return Table(_decoded(_sparse_row, ask.rows, _in_list) if sparse else ask.data, **beside)
+    return Table(_decoded(_sparse_row, ask.rows, _in_list) if in_lists else ask.data, **beside)
 
 
 def _check(ask: Any, given: Sequence[str], layout: Names) -> None:
