@@ -5,7 +5,7 @@ import pytest
 
 from core.features import SparseSchema
 from core.problems import Invalid
-from service.runtime.rows.svmlight import projected_lines, read_lines
+from service.runtime.rows.sparse_rows import projected_lines, read_lines
 
 SPACE = SparseSchema(0, 24, "sign")
 

@@ -20,7 +20,7 @@ from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem,
 from service.errors import RequestConflict
 from service.runtime import admission
 from service.runtime.admission import Demand
-from service.runtime.rows import number_tables, row_numbers, svmlight
+from service.runtime.rows import number_tables, row_numbers, sparse_rows
 from service.runtime.rows.table import FieldPath, Table, alone
 
 Labels = list[Label] | Floats
@@ -172,7 +172,7 @@ class RowValidator:
         if table.place is alone:
             return self._row(space, rows[0])
         if isinstance(space, SparseSchema):
-            return svmlight.projected(space, table)
+            return sparse_rows.projected(space, table)
         if table.by_name:
             return self._by_name(space, table)
         if table.columns is None:

@@ -19,7 +19,7 @@ from service.api.http import json_body, media
 from service.api.rows.formats.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
 from service.api.rows.formats.json_tables import RowFormat, read_json, read_lines
 from service.errors import NotTable
-from service.runtime.rows.svmlight import read_lines as svmlight_lines
+from service.runtime.rows.sparse_rows import read_lines as svmlight_lines
 from service.runtime.rows.table import Table, check_size
 
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)  # query parameters of CSV
