@@ -146,9 +146,9 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
 
     JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header, and
     `application/x-npy`, a file of `numpy.save` (float64, columns in schema order). Models of sparse rows take JSON,
-    also as `{"rows": [{"names": [...], "values": [...]}]}`, and `text/x-svmlight`, whose labels are ignored. With `track`,
-    all rows are kept until their labels arrive, each under one of `prediction_ids`; if not all can be kept, none is.
-    That needs the scope `learn`.
+    also as `{"rows": [{"names": [...], "values": [...]}]}`, and `text/x-svmlight`, whose labels are ignored. With
+    `track`, all rows are kept until their labels arrive, each under one of `prediction_ids`; if not all can be kept,
+    none is. That needs the scope `learn`.
     `?interval=` and `?track=` are for bodies that cannot hold these fields.
     """
     replica, table, body = await read_batch(ctx, request, name, PREDICT, fresh)
