@@ -12,7 +12,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
@@ -29,8 +29,6 @@ SUFFIX = ".safetensors"
 PAGE = 1000  # models per page of the list
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 """Computing or checking the state of a large model takes the service a while."""
-OTHER_NAME = "import it under another name"
-"""The advice of the service when the configuration differs from that of the existing model."""
 FILE_TYPE = {"Content-Type": "application/octet-stream"}
 
 Where = Annotated[list[str], Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
@@ -175,49 +173,39 @@ def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_js
 
 def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool, as_json: bool) -> None:
     """Import the models of a tar, and print what became of each even if the import is interrupted."""
-    try:
-        tar = tarfile.open(fileobj=source, mode="r:")  # noqa: SIM115  closing the file is enough
-    except tarfile.ReadError:
-        raise Failed(f"{file} is not a tar; a state of one model is imported by NAME FILE") from None
-    members, whole = _members(tar, source)
     done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
     try:
-        for name, member in members.items():
-            became, reason = _import_member(session, name, cast("IO[bytes]", tar.extractfile(member)).read(), overwrite)
+        for name, state in _members(source, file):
+            became, reason = _import_member(session, name, state, overwrite)
             done[became].append({"name": name, "detail": reason} if reason else name)
     finally:
         counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
         line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
         print(json.dumps(done) if as_json else line)
-    problems = [] if whole else [f"{file} is cut off or damaged after {counted(len(members), 'model')}"]
     if done["refused"]:
-        problems.append(_named(done["refused"], "refused"))
-    if problems:
-        raise Failed("\n".join(problems))
+        raise Failed(_named(done["refused"], "refused"))
 
 
-def _members(tar: tarfile.TarFile, source: IO[bytes]) -> tuple[dict[str, tarfile.TarInfo], bool]:
-    """The complete members of a tar by model name, and whether the tar is complete.
-
-    ``Failed`` if a member is not a model's state: nothing is to be imported then.
-    """
-    found: dict[str, tarfile.TarInfo] = {}
+def _members(source: IO[bytes], file: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and state of each model of a tar; ``Failed`` where it holds anything else or is cut off."""
+    number, whole = 0, False
     end = source.seek(0, os.SEEK_END)
-    try:
+    source.seek(0)
+    with suppress(tarfile.ReadError), tarfile.open(fileobj=source, mode="r:") as tar:
         for member in tar:
             name = member.name.removesuffix(SUFFIX)
-            is_plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
-            if not is_plain or name == member.name or re.fullmatch(NAME, name) is None or name in found:
-                raise Failed(
-                    f"member {member.name!a} is not a plain file NAME{SUFFIX}, or is there twice; nothing is imported"
-                )
+            if not member.isreg() or name == member.name or re.fullmatch(NAME, name) is None:
+                raise Failed(f"member {member.name!a} of {file} is not a plain file NAME{SUFFIX}")
             if member.offset_data + member.size > end:
-                return found, False
-            found[name] = member
-    except tarfile.ReadError:
-        return found, False
-    source.seek(tar.offset)
-    return found, source.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
+                break
+            yield name, cast("IO[bytes]", tar.extractfile(member)).read()
+            number += 1
+        else:
+            source.seek(tar.offset)
+            whole = source.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
+    if not whole:
+        where = f"cut off or damaged after {counted(number, 'model')}" if number else "not a tar, or cut off"
+        raise Failed(f"{file} is {where}; the state of one model is imported by NAME FILE")
 
 
 def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -> tuple[str, str]:
@@ -226,19 +214,17 @@ def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -
     ``Failed`` if the other models would fail as well.
     """
     try:
-        model = session.found(name)
-        if model is not None:
-            known = state_digest(_state(session, name, consistency="strong"))
-            if known is not None and known == state_digest(state):
-                return "skipped", ""
+        model, digest = session.found(name), state_digest(state)
         learned = model is not None and model["rows"] > 0
+        if model is not None and digest and digest == state_digest(_state(session, name, consistency="strong")):
+            return "skipped", ""
         if learned and not overwrite:
             return "refused", "is here with another state; --overwrite replaces it"
         _put(session, name, state)
     except Refused as refused:
         if refused.status == httpx.codes.UNAUTHORIZED:
             raise
-        return "refused", str(refused).replace(OTHER_NAME, f"take {name}{SUFFIX} out of the tar and {OTHER_NAME}")
+        return "refused", str(refused)
     return "replaced" if learned else "imported", ""
 
 
