@@ -1,12 +1,12 @@
 """What several commands take: a model's name, parameters, costs, and whether to print JSON."""
 
-import json
 import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
+import msgspec
 from typer import Argument, BadParameter, Option
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -29,18 +29,23 @@ model_name = matching(NAME, f"a model name: {NAME}")
 
 
 def param_of(text: str) -> tuple[str, Any]:
-    """A parameter by its name, the value as JSON or else as text; NaN and Infinity stay text.
-
-    ``BadParameter`` if it is not NAME=VALUE, or not a parameter of an algorithm.
-    """
+    """A parameter by its name; ``BadParameter`` if it is not NAME=VALUE, or not a parameter of an algorithm."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise BadParameter(f"{text!r} is not NAME=VALUE")
     if name in FLAGS:
         raise BadParameter(f"{name} is no parameter: {FLAGS[name]} sets it")
+    return name, json_or_text(value)
+
+
+def json_or_text(text: str) -> Any:
+    """A value as JSON has it, or a number such as .5, else the text itself; what is not finite stays text."""
     with suppress(ValueError):
-        return name, json.loads(value, parse_constant=str)
-    return name, value
+        return msgspec.json.decode(text)
+    with suppress(ValueError):
+        if math.isfinite(number := float(text)):
+            return number
+    return text
 
 
 def cost_of(text: str) -> tuple[str, float]:

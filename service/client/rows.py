@@ -1,10 +1,8 @@
 """``onepass create``, ``predict``, ``feedback``, ``delete``; and typed text as the model's features understand it."""
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +12,11 @@ from typer import Argument, BadParameter, Option, echo
 from service.client.display import counted, described, spelt
 from service.client.failures import Failed, Misused
 from service.client.models import labels_of
-from service.client.options import Costs, Json, Missing, Name, Params, Task, Yes, model_name
+from service.client.options import Costs, Json, Missing, Name, Params, Task, Yes, json_or_text, model_name
 from service.client.session import Service, Session, path_of
 
-TYPES = ("number", "boolean", "categorical", "time")
 STDIN = "-"
 HIDDEN = ("incarnation", "durability")  # fields of an answer that only --json prints
-WORDS = {"true": True, "false": False, "null": None}
 
 
 def _value_of(text: str) -> tuple[str, str]:
@@ -32,14 +28,11 @@ def _value_of(text: str) -> tuple[str, str]:
 
 def _features_of(text: str) -> list[Any]:
     parts = [each.rpartition(":") for each in text.split(",")]
-    for _, colon, kind in parts:
-        if colon and kind not in TYPES:
-            raise BadParameter(f"{kind!r} is not a type: {', '.join(TYPES)}")
-    return [{"name": name, "type": kind} if colon and kind != "number" else name or kind for name, colon, kind in parts]
+    return [{"name": name, "type": kind} if colon else kind for name, colon, kind in parts]
 
 
 def _labels_of(text: str) -> list[Any]:
-    return [guessed(each) for each in text.split(",")]
+    return [json_or_text(each) for each in text.split(",")]
 
 
 Values = Annotated[
@@ -208,39 +201,26 @@ def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any
 
 
 def typed_row(declared: Iterable[Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Convert typed texts by name as the features declare; guess those that are undeclared or do not fit.
+    """Convert typed texts by name as the features declare; those that do not fit are left to the service.
 
     ``declared`` is as GET /models/{name}/features lists it: empty until the first row declares the features.
     """
-    known = {one if isinstance(one, str) else one["name"]: {} if isinstance(one, str) else one for one in declared}
-    return {name: _value(known[name], text) if name in known else guessed(text) for name, text in given.items()}
+    known = {one["name"]: one for one in declared if isinstance(one, dict)}
+    return {name: _value(known.get(name, {}), text) for name, text in given.items()}
 
 
 def _value(feature: Mapping[str, Any], given: str) -> Any:
-    kind = feature.get("type", "number")
+    kind = feature.get("type")
     if kind == "categorical":
         return next((one for one in feature.get("categories", ()) if spelt(one) == given), given)
     if given == "":
         return None  # missing, as an empty cell of CSV is
-    return guessed(given.lower()) if kind == "boolean" else number(given)
+    return json_or_text(given.lower() if kind == "boolean" else given)
 
 
 def typed_label(task: str, labels: Iterable[Any], given: str) -> Any:
     """Convert a typed label: a number, a known label by its text, or a guess that is neither null nor a fraction."""
+    looks = json_or_text(given)
     if task == "regression":
-        return number(given)
-    looks = guessed(given)
-    return next((one for one in labels if spelt(one) == given), given if isinstance(looks, float | None) else looks)
-
-
-def guessed(given: str) -> Any:
-    """Guess a value: true, false, null or a number, else text."""
-    return WORDS[given] if given in WORDS else number(given)
-
-
-def number(given: str) -> Any:
-    """A finite number if the text is one, else the text."""
-    with suppress(ValueError):
-        value = int(given) if given.isascii() and given.lstrip("+-").isdigit() else float(given)
-        return value if math.isfinite(value) else given
-    return given
+        return looks
+    return next((one for one in labels if spelt(one) == given), looks if isinstance(looks, int | str) else given)

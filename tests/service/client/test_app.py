@@ -39,7 +39,6 @@ REPLAY = ["replay", "some.csv", "--label", "y"]
         (["predict", "m", "a=1", "a=2"], "a is there twice"),
         (["feedback", "m", "a=1"], "--label"),
         (["models", "--limit", "0"], "--limit"),
-        (["create", "m", "--features", "a:colour"], "--features"),
         (["create", "-m"], "-m"),
         (["delete", "m", "a/b", "--yes"], "a/b"),
         (["show", "m", "--url", "localhost:8000"], "--url"),
