@@ -10,9 +10,8 @@ import threading
 from dataclasses import asdict, make_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any
 
-from pydantic import SecretStr
 from typer import Option
 
 from service import logs, memory_limit
@@ -26,20 +25,14 @@ from service.settings_validation import validated
 logger = logging.getLogger(__name__)
 
 COLUMNS_MAX = 110  # largest width of the table of settings
-METAVARS: dict[Any, str] = {int: "N", float: "X", Path: "PATH"}
 
 
 def _flag(name: str) -> tuple[str, Any, None]:
     """A setting as an option that is None unless given."""
     field = Settings.model_fields[name]
-    if field.annotation is bool:
-        return name, Annotated[bool | None, Option(help=field.description)], None
-    default = "" if str(field.default).strip("*") in ("", "None") else f" [{field.default}]"
-    choices = get_args(field.annotation)
-    metavar = next((METAVARS[one] for one in (field.annotation, *choices) if one in METAVARS), "TEXT")
-    if get_origin(field.annotation) is Literal:
-        metavar = "|".join(choices)
-    return name, Annotated[str | None, Option(metavar=metavar, help=f"{field.description}{default}")], None
+    kind: Any = str if name in sources.SECRETS else field.annotation
+    default = "" if str(field.default) in ("", "None", "False") else f" [{field.default}]"
+    return name, Annotated[kind | None, Option(help=f"{field.description}{default}", case_sensitive=False)], None
 
 
 Flags = make_dataclass("Flags", [_flag(name) for name in Settings.model_fields])
@@ -103,23 +96,13 @@ def settings(
     found = sources.gather({}, file)
     for note in found.notes:
         print(note, file=sys.stderr)
+    values, defaults = (one.model_dump(mode="json") for one in (found.settings, Settings.model_construct()))
     rows = {
-        f"ONEPASS_{name.upper()}": {
-            "value": _plain(getattr(found.settings, name)),
-            "default": _plain(field.default),
-            "meaning": field.description or "",
-        }
+        f"ONEPASS_{name.upper()}": {"value": values[name], "default": defaults[name], "meaning": field.description}
         for name, field in Settings.model_fields.items()
     }
     print(json.dumps(rows) if as_json else _listed_settings(rows))
     _usable(found)
-
-
-def _plain(value: object) -> object:
-    """A value for JSON; a secret is masked."""
-    if isinstance(value, SecretStr):
-        return "********" if value.get_secret_value() else ""
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:

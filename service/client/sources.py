@@ -11,7 +11,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import DotEnvSettingsSource
 
 from service.api.http.keys import text_of
-from service.client.display import suggested
+from service.client.display import shortened, suggested
 from service.client.failures import Misused
 from service.settings import Settings
 
@@ -64,12 +64,7 @@ def _checked(found: Values) -> Settings:
     try:  # the environment is read by _of_variables, and only there
         return Settings(**{name: value for name, (value, _) in found.items()}, _env_prefix="\0")
     except ValidationError as error:
-        lines = []
-        for problem in error.errors():
-            name, choices = str(problem["loc"][0]), problem.get("ctx", {}).get("expected", "")
-            meant = suggested(str(problem["input"]), re.findall("'([^']*)'", choices))
-            _, origin = found.get(name, ("", name))
-            lines.append(f"{origin}: {problem['msg']}{meant}")
+        lines = [f"{found[str(problem['loc'][0])][1]}: {problem['msg']}" for problem in error.errors()]
         raise Misused("\n".join(lines)) from None
 
 
@@ -112,7 +107,7 @@ def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: s
     if at and (others := [name for name in given if name.startswith("OTEL_")]):
         notes.append(f"{at}{', '.join(others)}: no effect here; set in the environment of the service")
     if links:
-        named = links[0] if len(links) == 1 else f"{links[0]} and {len(links) - 1} more"
+        named = " ".join(shortened(links, 1))
         notes.append(f"{at}{named}: set by Kubernetes for a service of this name, no setting; ignored")
     return found
 

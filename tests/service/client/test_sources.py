@@ -146,7 +146,7 @@ def test_every_setting_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == app.main(["serve", "--help"])
     said = capsys.readouterr().out
     assert [] == [name for name in Settings.model_fields if f"\n  --{name.replace('_', '-')} " not in said]
-    for words in ("--port N", "[8000]", "--data-dir PATH", "--durability always|everysec"):
+    for words in ("--port <int>", "[8000]", "--data-dir <path>", "--durability <always|everysec>"):
         assert words in said
 
 
