@@ -106,13 +106,12 @@ def columns_of(
     If one has decimal commas, points separate thousands in all of them. ``decimal`` ("." or ",") and ``dates`` (a form
     of strptime) are not guessed if they are given.
     """
-    others = (BOOLEAN, TIME, DATES if dates is None else _dates(dates))
-    if decimal is None:  # commas only where points alone do not do
-        found = {name: _column(name, own, (NUMBER, COMMAS, *others)) for name, own in cells.items()}
-        if COMMAS not in (column.notation for column in found.values()):
-            return found
-    numbers = (NUMBER,) if decimal == "." else (COMMAS, NUMBER)
-    return {name: _column(name, own, (*numbers, *others)) for name, own in cells.items()}
+    numbers = {None: (NUMBER, COMMAS), ".": (NUMBER,), ",": (COMMAS, NUMBER)}[decimal]
+    known = (*numbers, BOOLEAN, TIME, DATES if dates is None else _dates(dates))
+    found = {name: _column(name, own, known) for name, own in cells.items()}
+    if decimal is None and COMMAS in (column.notation for column in found.values()):
+        return columns_of(cells, ",", dates)
+    return found
 
 
 def _column(name: str, cells: Sequence[str], known: Sequence[Notation]) -> Column:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import httpx
 from typer import Argument, Option
 
-from service.client.display import shortened, spelt, suggested
+from service.client.display import shortened, suggested
 from service.client.failures import Failed
 from service.client.options import matching
 from service.client.replay.columns import NAMES_SHOWN, columns_of, described
@@ -119,13 +119,13 @@ class Table:
     def __init__(self, given: ReadOptions, row_id: str | None = None) -> None:
         self.name = "standard input" if given.file == STDIN else given.file.name
         self.form, self.skipped, self._given = "Parquet", 0, given
+        self._dropped = [name for name in given.drop.split(",") if name]
         self._rows = self._readable(given.file)
         self._sample = [*islice(self._rows, SAMPLE_ROWS)]
         if not self._sample:
             raise Failed(f"{self.name} has no rows: a header line and at least one row are needed")
         uses = {given.label: "label", row_id: "id", given.served: "served"}
         self._apart = {name: use for name, use in uses.items() if name is not None}
-        self._dropped = [name for name in given.drop.split(",") if name]
         self._need(self._header, self._dropped)
         names = [name for name in self._header if name not in self._dropped]
         self._need(names, [*self._apart])
@@ -180,7 +180,7 @@ class Table:
                 yield from self._parquet(path) if is_parquet else self._csv(file)
         except UnicodeError as error:
             raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None
-        except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError) as error:
+        except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError, NotImplementedError) as error:
             raise Failed(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
     def _csv(self, file: io.BufferedReader) -> Iterator[Row]:
@@ -207,13 +207,11 @@ class Table:
         except ImportError:
             raise Failed(f"{path} is a Parquet file: pip install '.[parquet]' in a checkout reads it") from None
         file, number = parquet.ParquetFile(path), count(1)
-        schema = file.schema_arrow
-        self._header = [*schema.names]
-        stamps = [one.with_type(pa.timestamp("us", one.type.tz)) for one in schema if pa.types.is_timestamp(one.type)]
-        in_us = pa.schema([*({one.name: one for one in schema} | {one.name: one for one in stamps}).values()])
-        for batch in file.iter_batches(SAMPLE_ROWS, use_threads=False):
-            for cells in batch.cast(in_us, safe=False).to_pylist():
-                yield {name: _text(value) for name, value in cells.items()}, f"row {next(number)}"
+        self._header = file.schema_arrow.names
+        texts = pa.schema([(name, pa.string()) for name in self._header if name not in self._dropped])
+        for batch in file.iter_batches(SAMPLE_ROWS, columns=texts.names, use_threads=False):
+            for cells in batch.cast(texts).to_pylist():
+                yield {name: cell or "" for name, cell in cells.items()}, f"row {next(number)}"
 
 
 def _encoding(head: bytes) -> str:
@@ -233,9 +231,3 @@ def _delimiter(text: str) -> str:
         return csv.Sniffer().sniff(text.partition("\n")[0], "".join(DELIMITERS)).delimiter
     except csv.Error:
         return ","
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value.isoformat() if hasattr(value, "isoformat") else spelt(value)
