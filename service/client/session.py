@@ -22,16 +22,6 @@ TIMEOUT_S = 60.0
 WAIT_S_MAX = 10.0  # longest wait before a retry, even if Retry-After is longer
 ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
 MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
-IN_FLAGS = (
-    (
-        'declare "missing": "mean" or "zero" to have missing values filled',
-        "--missing mean or --missing zero, when the model is created, fills it",
-    ),
-    ('declare it in "ignore" to have it passed over', "--drop leaves a column out"),
-    ('a label "" must be declared to be read from an empty cell', "--skip-unlabelled leaves such rows out"),
-    ("GET /models lists them", "onepass models lists them"),
-)
-"""Advice of the service for JSON clients, and the option or command to name instead."""
 
 
 def service_url(text: str) -> str:
@@ -123,10 +113,7 @@ class Refused(Failed):
             lines.append("the key is given by --key or ONEPASS_API_KEY")
         if str(document.get("type", "")).startswith("/"):
             lines.append(f"more: {urljoin(str(self._url), document['type'])}")
-        text = "\n  ".join(lines)
-        for theirs, ours in IN_FLAGS:
-            text = text.replace(theirs, ours)
-        return text
+        return "\n  ".join(lines)
 
 
 def _line(error: Mapping[str, Any]) -> str:

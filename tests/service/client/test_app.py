@@ -5,10 +5,8 @@ import sys
 
 import pytest
 
-from core.problems import FILLED, PASSED_OVER
 from service.client import app, display
 from service.client.app import COMMANDS
-from service.client.session import IN_FLAGS
 
 
 @pytest.mark.parametrize(
@@ -98,11 +96,6 @@ def test_shares_and_counts() -> None:
     assert ["1 row", "2,000 rows", "0 categories"] == [
         display.counted(number, what) for number, what in ((1, "row"), (2000, "row"), (0, "category"))
     ]
-
-
-def test_what_is_put_in_other_words_is_what_the_service_says() -> None:
-    """The texts that are looked for are those of core."""
-    assert all(said in dict(IN_FLAGS) for said in (FILLED, PASSED_OVER.removeprefix("; ")))
 
 
 def test_an_answer_is_told_value_by_value() -> None:

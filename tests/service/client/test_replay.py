@@ -141,7 +141,7 @@ def test_what_is_refused_is_told_by_lines(tmp_path: Path, replay: Shell, url: st
     file.write_text("a,b,y\n1,2,u\n,2,v\n1,,u\n")
     assert 0 == replay(file, "--algorithm", "dfop", "--name", "filled")[0]
     said = replay(file, "--algorithm", "dfop", "--name", "unfilled", "--missing", "error")[2]
-    assert "column a, '' in line 3: is missing; --missing mean or --missing zero" in said
+    assert 'column a, \'\' in line 3: is missing; declare "missing": "mean" or "zero"' in said
     file.write_text("a,y\n1,u\n2,\n3,v\n")
     assert "--skip-unlabelled leaves them out" in replay(file, "--name", "unlabelled")[2]
     status, said, _ = replay(file, "--name", "labelled", "--skip-unlabelled", "--json")
