@@ -4,21 +4,20 @@ import csv
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
-from typer import BadParameter, Option
+from typer import BadParameter, FileTextWrite, Option
 
 from service.client import private
 from service.client.display import counted, grid, spelt
 from service.client.failures import Failed
 from service.client.options import Params, model_name, param_of
 from service.client.replay import chart, report
-from service.client.replay.file_pass import FileOptions, FilePass
+from service.client.replay.file_pass import FileOptions, FilePass, Note
 from service.client.replay.report import Entrant
 from service.client.replay.table import Batch, ReadOptions, Table
 from service.client.session import Refused, Running, Service, Url, path_of
@@ -37,11 +36,10 @@ def entrants_of(text: str) -> list[Entrant]:
     found: list[Entrant] = []
     for each in text.split(","):
         algorithm, *params = each.split(":")
+        if not algorithm:
+            raise BadParameter(f"{text!r} names no algorithm between two commas")
         same = sum(one.algorithm == algorithm for one in found)
         found.append(Entrant(f"{algorithm}-{same + 1}" if same else algorithm, algorithm, dict(map(param_of, params))))
-    lines = [one.line for one in found]
-    if "" in lines or len({*lines}) < len(lines) or len(lines) > CONTENDERS_MAX:
-        raise BadParameter(f"{text!r} names no algorithm, or one twice, or more than {CONTENDERS_MAX}")
     return found
 
 
@@ -52,11 +50,8 @@ def replay(
     param: Params = None,
     row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Ids: a row is learned once.")] = None,
     predictions: Annotated[
-        Path | None,
-        Option(
-            metavar="OUT.csv",
-            help="Write each row's label, prediction, probabilities and loss to a file; slower, a row at a time.",
-        ),
+        FileTextWrite | None,
+        Option(metavar="OUT.csv", encoding="utf-8", help="Write label, prediction, probabilities and loss; slower."),
     ] = None,
     service: Running,
 ) -> None:
@@ -68,12 +63,10 @@ def replay(
     """
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), _table(given, row_id)
     sessions = private.session() if service.url is None else service.session(PATIENCE_S)
-    with _noting(predictions, given.label) as note, sessions as session:
+    note = None if predictions is None else _noting(predictions, given.label)
+    with sessions as session:
         there = session.found(given.model)
-        listed = session.ask("GET", "algorithms")["algorithms"]
-        tasks: list[str] = next((one["tasks"] for one in listed if one["id"] == algorithm), [])
-        task = given.task or (there["config"]["task"] if there else tasks[0] if len(tasks) == 1 else None)
-        body = given.body(table, task)
+        body = given.body(table, given.task or (there["config"]["task"] if there else None))
         before = session.ask("PUT", path_of(given.model), json=entrant.body | body)["rows"]
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
@@ -96,31 +89,22 @@ def _table(given: FileOptions, row_id: str | None = None) -> Table:
     return table
 
 
-@contextmanager
-def _noting(path: Path | None, label: str) -> Iterator[Callable[[Batch, Any, Any], None] | None]:
-    """A function that writes batches and their answers to a CSV file; None without a path."""
-    if path is None:
-        yield None
-        return
-    try:
-        file = path.open("w", newline="", encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"{path}: {error.strerror}") from None
-    with file:
-        writer = csv.writer(file)
-        writer.writerow(("row", "label", "prediction", "probabilities", "loss"))
+def _noting(file: TextIO, label: str) -> Note:
+    """A function that writes batches and their answers to a CSV file."""
+    writer = csv.writer(file)
+    writer.writerow(("row", "label", "prediction", "probabilities", "loss"))
 
-        def note(batch: Batch, answer: Any, predicted: Any) -> None:
-            labels = [cells[label] for cells in batch.rows]
-            predictions = [None if one is None else spelt(one) for one in answer["predictions"]]
-            shares = [""] * len(predictions)
-            if predicted and predicted["classes"] and not answer["duplicates"]:  # a repeated row is known by now
-                classes = [spelt(one) for one in predicted["classes"]]
-                by_class = [dict(zip(classes, row, strict=True)) for row in predicted["probabilities"]]
-                shares = [json.dumps(one, ensure_ascii=False) for one in by_class]
-            writer.writerows(zip(count(batch.first), labels, predictions, shares, answer["losses"]))
+    def note(batch: Batch, answer: Any, predicted: Any) -> None:
+        labels = [cells[label] for cells in batch.rows]
+        predictions = [None if one is None else spelt(one) for one in answer["predictions"]]
+        shares = [""] * len(predictions)
+        if predicted and predicted["classes"] and not answer["duplicates"]:  # a repeated row is known by now
+            classes = [spelt(one) for one in predicted["classes"]]
+            by_class = [dict(zip(classes, row, strict=True)) for row in predicted["probabilities"]]
+            shares = [json.dumps(one, ensure_ascii=False) for one in by_class]
+        writer.writerows(zip(count(batch.first), labels, predictions, shares, answer["losses"]))
 
-        yield note
+    return note
 
 
 def compare(

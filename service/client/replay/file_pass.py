@@ -23,6 +23,11 @@ LINE_EVERY_S = 2.0
 SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
 """Least rows, and growth of rows, between two points of a curve of costs: the service keeps no history of costs."""
 PLOTS = (".svg", ".png")
+BASELINES = {"classification": ("no_change", "majority"), "regression": ("last_value",)}
+"""Baselines of the chart: those whose scores are in the history."""
+
+Note = Callable[[Batch, Any, Any], None]
+"""Is given each batch, its answer, and what predict answered."""
 
 
 def _plot(path: Path | None) -> Path | None:
@@ -74,7 +79,7 @@ class FilePass:
     task: str
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
     row_id: str | None = None  # the column of ids; without one each batch has an Idempotency-Key
-    note: Callable[[Batch, Any, Any], None] | None = None  # is given each batch, its answer, and what predict answered
+    note: Note | None = None
     rows: int = 0
     known: int = 0  # rows that had been learned before
     version: int = 0
@@ -125,12 +130,10 @@ class FilePass:
         try:
             return batch.send(self.session, path_of(self.given.model, "feedback", "batch"), **params)
         except Failed as failed:
-            lines = [str(failed)]
-            if self.given.task is None and "is not a label" in lines[0]:
-                lines.append("where the label is a number: --task regression")
-            if self.rows:
-                lines.append(f"{counted(self.rows)} before that: learned by model {self.given.model}")
-            raise Failed("\n  ".join(lines)) from None
+            if not self.rows:
+                raise
+            before = f"{counted(self.rows)} before that: learned by model {self.given.model}"
+            raise Failed(f"{failed}\n  {before}") from None
 
     def _reached(self) -> list[Entrant]:
         """The algorithms with their current metrics."""
@@ -152,17 +155,14 @@ class FilePass:
                 one.line: [(rows, now[one.name]["mean"]) for rows, now in self._costs] for one in self.entrants
             }
             return own, {"cheapest constant answer": [(rows, now[first]["constant"]) for rows, now in self._costs]}
-        known = "last_value" if self.task == "regression" else "no_change"
-        baselines = {known.replace("_", " "): _history(metrics, known, metrics["window"]["baselines"][known][measure])}
-        if "majority" in metrics["baselines"]:
-            share = metrics["baselines"]["majority"][measure]
-            baselines["majority, all rows"] = [(0, share), (metrics["rows"], share)]
-        if len(self.entrants) == 1:
-            baselines["model, all rows so far"] = _history(metrics, "overall", compared(metrics)[measure])
         own = {
             one.line: _history(one.metrics, measure, compared(one.metrics, "window")[measure]) for one in self.entrants
         }
-        return own, baselines
+        names, latest = BASELINES[self.task], metrics["window"]["baselines"]
+        known = {name.replace("_", " "): _history(metrics, name, latest[name][measure]) for name in names}
+        if len(self.entrants) == 1:
+            known["model, all rows so far"] = _history(metrics, "overall", compared(metrics)[measure])
+        return own, known
 
 
 def _history(metrics: Mapping[str, Any], name: str, now: float | None) -> Curve:

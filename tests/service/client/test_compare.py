@@ -233,14 +233,14 @@ def test_charts_of_any_length(measure: str, points: int, tmp_path: Path) -> None
 
 
 def test_algorithms_are_named_with_their_parameters() -> None:
-    """As the table names them; each once."""
+    """As the table names them."""
     asked = entrants_of("dfop:forgetting_rate=0.01:scaling=robust,auto,dfop")
     assert [("dfop", {"forgetting_rate": 0.01, "scaling": "robust"}), ("auto", {}), ("dfop", {})] == [
         (one.algorithm, one.params) for one in asked
     ]
     assert ["dfop", "auto", "dfop-2"] == [one.name for one in asked]
     assert "dfop:forgetting_rate=0.01:scaling=robust" == asked[0].line
-    for wrong in ("a,,b", "a,a", "a:b", ",".join(f"a{at}" for at in range(40)), 'dfop:class_costs={"a"=3}'):
+    for wrong in ("a,,b", "a:b", 'dfop:class_costs={"a"=3}'):
         with pytest.raises(BadParameter):
             entrants_of(wrong)
 
