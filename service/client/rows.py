@@ -167,13 +167,10 @@ def _stdin(values: list[Any] | None) -> Any:
 
 def _json(name: str) -> Any:
     """A JSON document from a file, or from standard input for ``-``."""
-    at = "standard input" if name == STDIN else name
     try:
         return json.loads(sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes())
-    except OSError as error:
-        raise Failed(f"{at}: {error.strerror}") from None
-    except ValueError as error:
-        raise Failed(f"{at} is not JSON: {error}") from None
+    except (OSError, ValueError) as error:
+        raise Failed(f"{name} cannot be read as JSON: {error}") from None
 
 
 def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> None:
