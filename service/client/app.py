@@ -38,11 +38,6 @@ COMMANDS = {
 }
 """What each command does, and the module of service.client that has a function of its name."""
 EPILOG = "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 128 + n ended by signal n."
-LOOKS: dict[str, Any] = {
-    "add_completion": False,
-    "rich_markup_mode": None,  # Rich takes four times as long to print the help
-    "context_settings": {"max_content_width": 110},
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _typer(named: str) -> typer.Typer:
     """The table of commands; only the one that is named is imported, so that it starts without what others need."""
-    app = typer.Typer(epilog=EPILOG, **LOOKS)
+    width = {"max_content_width": 110}
+    # Rich takes four times as long to print the help.
+    app = typer.Typer(epilog=EPILOG, add_completion=False, rich_markup_mode=None, context_settings=width)
     app.callback()(_options)
     for name, (module, summary) in COMMANDS.items():
         if name == named:

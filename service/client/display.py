@@ -111,8 +111,7 @@ def ago(time: str) -> str:
 
 def counted(number: int, what: str = "row") -> str:
     """A number of rows, or of something else, in words."""
-    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{number:,} {what if number == 1 else many}"
+    return f"{number:,} {what}" + "s" * (number != 1)
 
 
 def shortened(texts: Sequence[str], most: int) -> list[str]:

@@ -12,7 +12,7 @@ from service.client.session import Service, path_of
 
 SPARE = ("updated", "algorithm", "rows/s", "phase", "challengers", "last drift", "baseline")
 """Columns that a narrow terminal drops, in this order."""
-DRIFTS, EXPERTS, FEATURES = 5, 6, 12  # how many of each ``show`` lists
+DRIFTS, EXPERTS, FEATURES = 5, 6, 12  # how many of each ``show`` lists at most
 
 
 def models(
@@ -90,8 +90,8 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         "rows of the overlap": features["overlap_rows"],
         "labels": shortened([spelt(one) for one in labels_of(model)], FEATURES),
         "scores": [*_scores(config["task"], model["metrics"])] if model["rows"] else None,
-        "experts": _heaviest(info.get("experts") or ()),
-        "after the change of features": _heaviest(features["ensemble"] or ()),
+        "experts": _heaviest(info.get("experts")),
+        "after the change of features": _heaviest(features["ensemble"]),
         "challengers": [_challenger(config, one) for one in challengers],
         "latest drifts": [_drift(event) for event in drifts],
     }
@@ -118,12 +118,8 @@ def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         yield cells(name.replace("_", " "), found, MEASURES[task])
 
 
-def _heaviest(experts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The experts with the largest weights, and the total weight of the others."""
-    by_weight = sorted(experts, key=lambda one: -one["weight"])
-    rest = by_weight[EXPERTS:]
-    others = {"expert": f"{len(rest)} more", "weight": sum(one["weight"] for one in rest)}
-    return [*by_weight[:EXPERTS], *([others] if rest else [])]
+def _heaviest(experts: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+    return sorted(experts or (), key=lambda one: -one["weight"])[:EXPERTS]
 
 
 def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: s
             continue
         if name in FIELDS and (name in SECRETS or not _LINK.fullmatch(value)):
             found[name] = value, at + variable
-        elif name in FIELDS or _LINK_NAME.fullmatch(name.upper()) or _LINK_NAME.fullmatch(variable):
+        elif name in FIELDS or _LINK_NAME.fullmatch(variable):
             links.append(variable)
         elif (secret := name.removesuffix("_file")) in SECRETS and value:
             if given.get(f"{PREFIX}{secret.upper()}"):

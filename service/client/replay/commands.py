@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, TextIO
 
 from typer import BadParameter, FileTextWrite, Option
@@ -243,6 +244,5 @@ def _combined(parts: Sequence[Any]) -> dict[str, Any]:
     for name in (name for name in MEANS if name in first):
         known = [one for one in parts if one[name] is not None]
         sizes = [one["rows"] - one.get("unscored", 0) for one in known]
-        total = sum(size * one[name] for size, one in zip(sizes, known, strict=True))
-        found[name] = total / sum(sizes) if known else None
+        found[name] = fmean([one[name] for one in known], sizes) if known else None
     return found

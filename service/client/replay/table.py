@@ -150,12 +150,12 @@ class Table:
     def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
         """Read at most ``limit`` rows on demand, ``size`` at a time; ``Failed`` at one that is malformed."""
         rows, first = islice(self._whole(), limit), 1
+        columns = [(name, column.notation.plain) for name, column in self.columns.items()]
         while some := [*islice(rows, size)]:
             body = io.StringIO(newline="")
-            writer = csv.DictWriter(body, [*self.columns])
-            writer.writeheader()
-            plain = [(name, column.notation.plain) for name, column in self.columns.items()]
-            writer.writerows({name: read(cells[name]) for name, read in plain} for cells, _ in some)
+            writer = csv.writer(body)
+            writer.writerow(self.columns)
+            writer.writerows([plain(cells[name]) for name, plain in columns] for cells, _ in some)
             yield Batch([cells for cells, _ in some], [place for _, place in some], first, body.getvalue().encode())
             first += len(some)
         self._rows.close()  # what is left of the file is not read

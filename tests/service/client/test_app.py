@@ -91,10 +91,10 @@ def test_what_a_command_does_not_import(command: str, heavy: tuple[str, ...]) ->
 
 
 def test_shares_and_counts() -> None:
-    """A probability that is never 0 or 1 is never shown as that; one row, two rows, no categories."""
+    """A probability that is never 0 or 1 is never shown as that; one row, two rows, no models."""
     assert ["0.0%", "<0.1%", "12.3%", ">99.9%", "100.0%"] == [*map(display.percent, (0.0, 0.0004, 0.123, 0.9996, 1.0))]
-    assert ["1 row", "2,000 rows", "0 categories"] == [
-        display.counted(number, what) for number, what in ((1, "row"), (2000, "row"), (0, "category"))
+    assert ["1 row", "2,000 rows", "0 models"] == [
+        display.counted(number, what) for number, what in ((1, "row"), (2000, "row"), (0, "model"))
     ]
 
 
