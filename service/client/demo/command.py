@@ -54,11 +54,8 @@ def demo(
 
 def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
     """Start a private service on this port, or on a free one if it is taken."""
-    wanted = default_port() if port is None else port
-    if wanted != (found := private.free_port(private.HOST, wanted)):
-        print(f"Port {wanted} is taken, so the demo is on port {found}.", file=out)
     print("Starting a service for the demo (a minute if kernels are still to be compiled) ...", file=out, flush=True)
-    return private.session(found)
+    return private.session(private.free_port(private.HOST, default_port() if port is None else port))
 
 
 @contextmanager
