@@ -32,13 +32,16 @@ TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 FILE_TYPE = {"Content-Type": "application/octet-stream"}
 
 Where = Annotated[list[str], Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
-Everything = Annotated[bool, Option("--all", help="The states of all models, as a tar; without NAME.")]
-Overwrite = Annotated[bool, Option("--overwrite", help="Of a tar: replace models of another state.")]
 Json = Annotated[bool, Option("--json", help="Print what was done as JSON.")]
 
 
 def export(
-    *, where: Where, everything: Everything = False, force: Yes = False, as_json: Json = False, service: Service
+    *,
+    where: Where,
+    everything: Annotated[bool, Option("--all", help="The states of all models, as a tar; without NAME.")] = False,
+    force: Yes = False,
+    as_json: Json = False,
+    service: Service,
 ) -> None:
     """Write the state of a model to a file, or with --all those of all models to a tar.
 
@@ -61,7 +64,11 @@ def export(
 
 
 def import_(
-    *, where: Where, yes: Yes = False, overwrite: Overwrite = False, as_json: Json = False, service: Service
+    *,
+    where: Where,
+    replace: Annotated[bool, Option("--yes", "--force", "--overwrite", help="Replace what has another state.")] = False,
+    as_json: Json = False,
+    service: Service,
 ) -> None:
     """Make a model of a state that was exported, or replace by it what a model of its configuration has learned.
 
@@ -69,16 +76,14 @@ def import_(
     after an interruption; one that has learned anything else is refused, and the others go on.
     """
     name, file = _arguments(where)
-    if name is None and (yes or file == "-"):
-        raise Misused("a tar is a FILE, and --overwrite replaces its models; a single state takes NAME FILE")
-    if name is not None and overwrite:
-        raise Misused("--overwrite is for a tar; --yes replaces NAME")
+    if name is None and file == "-":
+        raise Misused("a tar is not read from standard input; the state of one model takes NAME -")
     try:
         with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
             if name is None:
-                _import_all(session, source, file, overwrite, as_json)
+                _import_all(session, source, file, replace, as_json)
             else:
-                _import_one(session, source, name, yes, as_json)
+                _import_one(session, source, name, replace, as_json)
     except OSError as error:
         raise Failed(f"{file}: {error.strerror}") from None
 
@@ -161,9 +166,9 @@ def _listed(session: Session) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------ import
 
 
-def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_json: bool) -> None:
+def _import_one(session: Session, source: IO[bytes], name: str, replace: bool, as_json: bool) -> None:
     model = session.found(name)
-    if model is not None and model["rows"] and not yes:
+    if model is not None and model["rows"] and not replace:
         confirm(f"replace {name}", model["rows"])
     response = _put(session, name, source.read())
     state, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
@@ -171,12 +176,12 @@ def _import_one(session: Session, source: IO[bytes], name: str, yes: bool, as_js
     echo(response.content if as_json else line)
 
 
-def _import_all(session: Session, source: IO[bytes], file: str, overwrite: bool, as_json: bool) -> None:
+def _import_all(session: Session, source: IO[bytes], file: str, replace: bool, as_json: bool) -> None:
     """Import the models of a tar, and print what became of each even if the import is interrupted."""
     done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
     try:
         for name, state in _members(source, file):
-            became, reason = _import_member(session, name, state, overwrite)
+            became, reason = _import_member(session, name, state, replace)
             done[became].append({"name": name, "detail": reason} if reason else name)
     finally:
         counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
@@ -208,7 +213,7 @@ def _members(source: IO[bytes], file: str) -> Iterator[tuple[str, bytes]]:
         raise Failed(f"{file} is {where}; the state of one model is imported by NAME FILE")
 
 
-def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -> tuple[str, str]:
+def _import_member(session: Session, name: str, state: bytes, replace: bool) -> tuple[str, str]:
     """Import one model of a tar: "imported", "replaced", "skipped" or "refused", with the reason if it was refused.
 
     ``Failed`` if the other models would fail as well.
@@ -218,7 +223,7 @@ def _import_member(session: Session, name: str, state: bytes, overwrite: bool) -
         learned = model is not None and model["rows"] > 0
         if model is not None and digest and digest == state_digest(_state(session, name, consistency="strong")):
             return "skipped", ""
-        if learned and not overwrite:
+        if learned and not replace:
             return "refused", "is here with another state; --overwrite replaces it"
         _put(session, name, state)
     except Refused as refused:

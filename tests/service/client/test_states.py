@@ -270,14 +270,12 @@ def test_what_is_no_state_is_refused_alone(shell: Shell, filled: str, other: str
 
 
 def test_what_cannot_be_asked(shell: Shell, tar: Path) -> None:
-    """Neither or both of a name and all, flags of the other kind, a tar from a pipe, a file that is there."""
+    """Neither or both of a name and all, a tar from a pipe, a file that is there."""
     for arguments in (
         ("export", tar),
         ("export", "--all", "a", tar),
         ("export", "--all", tar),
-        ("import", tar, "--yes"),
         ("import", "-"),
-        ("import", "a", tar, "--overwrite"),
     ):
         assert 2 == shell(*arguments)[0], arguments
     assert (1, True) == ((told := shell("import", tar.with_name("none")))[0], "No such file" in told[2])
