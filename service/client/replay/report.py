@@ -138,15 +138,12 @@ def cost_lines(costs: Scores | None) -> list[str]:
 
 
 def served_lines(metrics: Scores, task: str) -> list[str]:
-    """Compare the model with the one outside Onepass; no line if that one predicted no row."""
+    """Compare the model with the one outside Onepass; no line if no row was predicted by both."""
     found, measure = metrics.get("served"), SCORE[task]
-    theirs, ours = metrics["baselines"].get("served"), metrics["overall"].get(measure)
-    if found is None or theirs is None or ours is None:
+    if found is None or not found["rows"]:
         return []
-    line = f"your model {shown(measure, theirs[measure])}"
-    if not found["rows"]:
-        return [line]
-    line += f", Onepass {shown(measure, ours)}"
+    theirs, ours = metrics["baselines"]["served"][measure], metrics["overall"][measure]
+    line = f"your model {shown(measure, theirs)}, Onepass {shown(measure, ours)}"
     sure = f"better with {found['difference']['confidence']:.0%} confidence"
     if found["better"] is None:
         return [f"{line}; neither is {sure}"]
@@ -174,11 +171,7 @@ def not_beaten(metrics: Scores, task: str) -> list[str]:
 
 
 def notes(entrants: Sequence[Entrant], task: str, costs: Mapping[str, float]) -> list[str]:
-    """Warnings about the best algorithm.
-
-    It is no better than a baseline, it misses a rare class, it ties with another one; or a cost names a label that no
-    row has.
-    """
+    """Warn if the best algorithm does not beat a baseline, misses a rare class or ties, and of costs without rows."""
     best, metrics = entrants[0], entrants[0].metrics
     warnings = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(metrics, task)]
     found = metrics["overall"].get("per_class") or {}
