@@ -13,6 +13,8 @@ import typer
 class Failed(typer.TyperException):
     """The command cannot continue; the first line of the message is the reason."""
 
+    wait_s: float | None = None  # time until the same request may succeed; None if never
+
 
 class Misused(Failed):
     """The arguments of a command contradict each other, or a setting is invalid."""

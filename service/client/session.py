@@ -19,6 +19,7 @@ from service.client.failures import Failed
 
 PORT = 8000
 TIMEOUT_S = 60.0
+RECONNECT_S = 0.5
 WAIT_S_MAX = 10.0  # longest wait before a retry, even if Retry-After is longer
 ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
 MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
@@ -88,16 +89,14 @@ class Running(Service):
 
 
 class Refused(Failed):
-    """The service refused a request.
-
-    ``errors`` are those of the problem document; ``passes`` says whether a retry may succeed.
-    """
+    """The service refused a request; ``errors`` are those of the problem document."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._url, self._document, self.status = response.url, document_of(response), response.status_code
         self.errors = [one for one in self._document.get("errors") or () if isinstance(one, dict)]
         is_down = str(self._document.get("type")).rpartition("/")[2] == MODEL_DOWN
-        self.passes = self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down
+        if self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down:
+            self.wait_s = _retry_after_s(response)
         super().__init__(self.in_words(self.errors))
 
     def in_words(self, errors: Sequence[Mapping[str, Any]]) -> str:
@@ -148,15 +147,12 @@ class Session(httpx.Client):
                 if not response.is_error:
                     return response
                 response.read()
+                failed: Failed = Refused(response)
             except httpx.TransportError as error:
-                failed, wait_s = self.unreachable(error), 0.5
-                passes = self._answered and "CERTIFICATE" not in str(error)
-            else:
-                failed = refused = Refused(response)
-                passes, wait_s = refused.passes, _retry_after_s(response)
-            if not passes or time.monotonic() + wait_s > give_up_at:
+                failed = self.unreachable(error)
+            if failed.wait_s is None or time.monotonic() + failed.wait_s > give_up_at:
                 raise failed from None
-            time.sleep(wait_s)
+            time.sleep(failed.wait_s)
 
     def ask(self, method: str, path: str, **request: Any) -> Any:
         """Send a request with the arguments of httpx; return the JSON object of the answer. Raises like ``send``."""
@@ -182,7 +178,9 @@ class Session(httpx.Client):
             advice = "--ca FILE or ONEPASS_CA names the authority of its certificate"
         if "disconnected without" in reason or "CERTIFICATE_REQUIRED" in reason:
             advice = "with TLS --url begins with https://; where a certificate is asked for, --client-cert FILE is one"
-        return Failed(f"cannot reach {self.url}: {reason}; {advice}")
+        failed = Failed(f"cannot reach {self.url}: {reason}; {advice}")
+        failed.wait_s = RECONNECT_S if self._answered and "CERTIFICATE" not in reason else None
+        return failed
 
 
 def path_of(name: str, *parts: str) -> str:

@@ -18,7 +18,6 @@ ROWS = 230
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "--ca"),
         ("Server disconnected without sending a response.", "https://"),
         ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] certificate required", "--client-cert"),
-        ("[Errno 111] Connection refused", "onepass serve"),
     ],
 )
 def test_trouble_with_tls_names_the_option(error, named):
