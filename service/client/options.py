@@ -10,8 +10,6 @@ import msgspec
 from typer import Argument, BadParameter, Option
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-FLAGS = {"class_costs": "--cost LABEL=COST", "missing": "--missing", "task": "--task"}
-"""Fields of a configuration that are not parameters of an algorithm, and the flags that set them."""
 
 
 def matching(form: str, meant: str) -> Callable[[str | None], str | None]:
@@ -29,12 +27,10 @@ model_name = matching(NAME, f"a model name: {NAME}")
 
 
 def param_of(text: str) -> tuple[str, Any]:
-    """A parameter by its name; ``BadParameter`` if it is not NAME=VALUE, or not a parameter of an algorithm."""
+    """A parameter by its name; ``BadParameter`` if it is not NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise BadParameter(f"{text!r} is not NAME=VALUE")
-    if name in FLAGS:
-        raise BadParameter(f"{name} is no parameter: {FLAGS[name]} sets it")
     return name, json_or_text(value)
 
 

@@ -152,9 +152,9 @@ def compare(
 
 
 def usual(catalogue: Sequence[Mapping[str, Any]], task: str) -> list[Entrant]:
-    """The algorithms of ``USUAL`` that learn the task and know the parameters."""
-    known = {entry["id"]: entry["params"]["properties"] for entry in catalogue if task in entry["tasks"]}
-    return [one for one in entrants_of(USUAL) if one.algorithm in known and {*one.params} <= {*known[one.algorithm]}]
+    """The algorithms of ``USUAL`` that learn the task."""
+    known = {entry["id"] for entry in catalogue if task in entry["tasks"]}
+    return [one for one in entrants_of(USUAL) if one.algorithm in known]
 
 
 def _reported(done: FilePass) -> dict[str, Any]:
@@ -218,25 +218,17 @@ def evaluate(
     with service.session() as session:
         path, params = path_of(model, "evaluate"), given.queries
         answers = [part.send(session, path, **params) for part in table.batches(batch, given.limit)]
-    found = {"model": model, **combined(answers)}
-    versions = " to ".join(map(str, dict.fromkeys((answers[0]["version"], answers[-1]["version"]))))
-    given.say(f"\n{model}, version {versions}: {counted(found['rows'])} scored, none learned")
-    shown = dict(found["metrics"])
-    shown |= {f"served {name}": value for name, value in shown.pop("served", {}).items()}
-    given.say(grid([(name, f"{value:.6g}") for name, value in shown.items() if value is not None]))
+    metrics, version = combined([one["metrics"] for one in answers]), answers[-1]["version"]
+    given.say(f"\n{model}, version {version}: {counted(metrics['rows'])} scored, none learned")
+    served = {f"served {name}": value for name, value in metrics.get("served", {}).items()}
+    shown = {name: value for name, value in (metrics | served).items() if isinstance(value, int | float)}
+    given.say(grid([(name, f"{value:.6g}") for name, value in shown.items()]))
     if given.as_json:
-        print(json.dumps(found))
+        print(json.dumps({"model": model, "rows": metrics["rows"], "metrics": metrics, "version": version}))
 
 
-def combined(answers: Sequence[Any]) -> dict[str, Any]:
-    """Combine the answers to the parts of a file; of several only ``MEANS``, weighted by rows with a prediction."""
-    found = _combined([one["metrics"] for one in answers])
-    if "served" in answers[0]["metrics"]:
-        found["served"] = _combined([one["metrics"]["served"] for one in answers])
-    return {"rows": found["rows"], "metrics": found, "version": answers[-1]["version"]}
-
-
-def _combined(parts: Sequence[Any]) -> dict[str, Any]:
+def combined(parts: Sequence[Any]) -> dict[str, Any]:
+    """Combine the metrics of the parts of a file; of several only ``MEANS``, weighted by rows with a prediction."""
     first = parts[0]
     if len(parts) == 1:
         return {**first}
@@ -245,4 +237,6 @@ def _combined(parts: Sequence[Any]) -> dict[str, Any]:
         known = [one for one in parts if one[name] is not None]
         sizes = [one["rows"] - one.get("unscored", 0) for one in known]
         found[name] = fmean([one[name] for one in known], sizes) if known else None
+    if "served" in first:
+        found["served"] = combined([one["served"] for one in parts])
     return found

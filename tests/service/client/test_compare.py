@@ -148,7 +148,7 @@ def test_where_no_algorithm_beats_a_constant_answer(tmp_path: Path, compare: She
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_the_usual_algorithms_are_in_the_catalogue(task: str) -> None:
-    """With the parameters that they are given; what the catalogue lacks is left out."""
+    """What the catalogue lacks is left out."""
     catalogue = [own.describe() for own in ALGORITHMS.values()]
     expected = [one for one in entrants_of(USUAL) if task in ALGORITHMS[one.algorithm].tasks]
     assert expected == usual(catalogue, task)
@@ -240,7 +240,7 @@ def test_algorithms_are_named_with_their_parameters() -> None:
     ]
     assert ["dfop", "auto", "dfop-2"] == [one.name for one in asked]
     assert "dfop:forgetting_rate=0.01:scaling=robust" == asked[0].line
-    for wrong in ("a,,b", "a:b", 'dfop:class_costs={"a"=3}'):
+    for wrong in ("a,,b", "a:b", ""):
         with pytest.raises(BadParameter):
             entrants_of(wrong)
 

@@ -289,17 +289,6 @@ def test_repeated_rows_have_no_probabilities(replay: Shell, tmp_path: Path) -> N
     assert [one | {"probabilities": ""} for one in first] == second
 
 
-def test_how_a_file_is_written_is_told(replay: Shell, tmp_path: Path) -> None:
-    """Decimal commas, words for gaps and the form of dates, where the first rows do not tell."""
-    file = tmp_path / "told.csv"
-    file.write_text("day;x;y\n" + "03/31/2025;-;1,5\n04/01/2025;1.000,5;2,5\n" * 3)
-    status, printed, _ = replay(file, "--decimal", ",", "--na", "-", "--date-format", "%m/%d/%Y", "--name", "american")
-    assert 0 == status
-    for words in ("day (%m/%d/%Y)", "x (decimal comma)", "x (3)"):
-        assert words in printed
-    assert 2 == replay(file, "--date-format", "american")[0]
-
-
 @pytest.mark.parametrize("regression", [False, True])
 def test_a_file_is_scored_and_not_learned(replay, shell, url, tmp_path, regression):
     """In one request or in several: what is a mean over rows is the same."""
@@ -354,9 +343,8 @@ def test_what_is_wrong_is_named_by_the_lines_of_the_file(shell, tmp_path, replay
 def test_rows_without_a_prediction_do_not_weigh():
     """A part whose rows are all unscored has no accuracy, and takes nothing from that of the others."""
     parts = [(2, 2, None), (4, 1, 2 / 3), (2, 0, 0.5)]
-    answers = [
-        {"rows": rows, "version": 3, "metrics": {"rows": rows, "unscored": unscored, "accuracy": accuracy, "kappa": 1}}
-        for rows, unscored, accuracy in parts
+    metrics = [
+        {"rows": rows, "unscored": unscored, "accuracy": accuracy, "kappa": 1} for rows, unscored, accuracy in parts
     ]
-    assert {"rows": 8, "unscored": 3, "accuracy": pytest.approx(3 / 5)} == combined(answers)["metrics"]
-    assert answers[1]["metrics"] == combined(answers[1:2])["metrics"]
+    assert {"rows": 8, "unscored": 3, "accuracy": pytest.approx(3 / 5)} == combined(metrics)
+    assert metrics[1] == combined(metrics[1:2])
