@@ -106,19 +106,15 @@ def _spread(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """The first signal raises ``Interrupted``, so that nothing half done is left behind; a second one ends at once."""
+    """Raise ``Interrupted`` at a signal that ends the command, so that nothing half done is left behind."""
 
     def interrupt(number: int, _: object) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_DFL)
         raise Interrupted(number)
 
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     # Ignored signals stay ignored: nohup and background jobs rely on it.
-    before = {each: action for each in ends if (action := signal.getsignal(each)) is not signal.SIG_IGN}
+    before = {each: signal.signal(each, interrupt) for each in ends if signal.getsignal(each) is not signal.SIG_IGN}
     try:
-        for each in before:
-            signal.signal(each, interrupt)
         yield
     finally:
         for each, action in before.items():

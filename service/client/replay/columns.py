@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -40,10 +41,9 @@ def is_missing(cell: str) -> bool:
 
 
 def _is_time(cell: str) -> bool:
-    try:
+    with suppress(ValueError):
         return _TIME.fullmatch(cell) is not None and datetime.fromisoformat(cell.upper()) is not None
-    except ValueError:
-        return False
+    return False
 
 
 def _with_point(cell: str) -> str:
@@ -66,10 +66,9 @@ def _dates(form: str) -> Notation:
     """Dates of a form, as strptime has it."""
 
     def plain(cell: str) -> str:
-        try:
+        with suppress(ValueError):
             return datetime.strptime(cell, form).isoformat()  # noqa: DTZ007  the service takes it as UTC
-        except ValueError:
-            return cell
+        return cell
 
     return Notation("time", form, lambda cell: _is_time(plain(cell)), plain)
 
