@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import count
+from itertools import cycle
 from typing import Annotated, TextIO
 
 import httpx
@@ -49,7 +49,7 @@ def demo(
         _models(session, models, delete=not own),
     ):
         _introduce(session.url, models, speed, out)
-        _feed([Fed(session, model, speed) for model in models], session, speed, time.monotonic() + seconds, as_json)
+        _feed([Fed(session, model, speed) for model in models], speed, seconds, as_json)
 
 
 def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
@@ -108,23 +108,15 @@ def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def _feed(fed: list[Fed], session: Session, speed: float, end_at: float, as_json: bool = False) -> None:
+def _feed(fed: Sequence[Fed], speed: float, seconds: float, as_json: bool) -> None:
     """Send each model the rows that are due; the models take turns, evenly over time."""
     began, step_s = time.monotonic(), max(FASTEST_S, STEP_S / max(1.0, speed)) / len(fed)
-    for turn in count():
-        now = time.monotonic()
-        if now >= end_at or not fed:
+    for turn, one in enumerate(cycle(fed)):
+        now_s = time.monotonic() - began
+        if now_s >= seconds:
             return
-        one = fed[turn % len(fed)]
-        try:
-            news = one.step(now, look=turn // len(fed) % LOOK_EVERY == 0)
-        except Failed:
-            if session.found(one.model.name) is not None:
-                raise
-            fed.remove(one)
-            news = ["was deleted by somebody else, and is fed no longer"]
-        for text in news:
-            event = {"seconds": round(now - began, 3), "model": one.model.name, "event": text}
-            line = f"{_clock(now - began):>6}  {one.model.name:<16}  {text}"
+        for text in one.step(now_s, look=turn // len(fed) % LOOK_EVERY == 0):
+            event = {"seconds": round(now_s, 3), "model": one.model.name, "event": text}
+            line = f"{_clock(now_s):>6}  {one.model.name:<16}  {text}"
             print(json.dumps(event) if as_json else line, flush=True)
-        time.sleep(max(0.0, now + step_s - time.monotonic()))
+        time.sleep(max(0.0, began + now_s + step_s - time.monotonic()))

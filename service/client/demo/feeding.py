@@ -55,16 +55,14 @@ class Fed:
 
     def __init__(self, session: Session, model: DemoModel, speed: float) -> None:
         self.model, self._session, self._rows_per_s = model, session, model.rows_per_s * speed
-        self._began: float | None = None
         self._sent = self._predicted = 0
         self._names: Sequence[str] = ()
         self._awaited: deque[tuple[str, str | float]] = deque()
         self._marks: list[dict[str, Any]] = []
 
-    def step(self, now: float, look: bool) -> list[str]:
-        """Send the rows that are due; with ``look``, describe the marks that are new since the last look."""
-        self._began = now if self._began is None else self._began
-        due = int((now - self._began) * self._rows_per_s) + 1 - self._sent
+    def step(self, now_s: float, look: bool) -> list[str]:
+        """Send the rows that are due by now; with ``look``, describe the marks that are new since the last look."""
+        due = int(now_s * self._rows_per_s) + 1 - self._sent
         number = max(0, min(due, int(BEHIND_S * self._rows_per_s) + 1, ROWS_MAX))
         self._sent += number
         rows = islice(self.model.stream, number)

@@ -86,8 +86,8 @@ def test_labels_come_late_and_some_never() -> None:
 def test_what_is_due_comes_evenly() -> None:
     """By the time that has passed; after a pause no more than the rows of five seconds."""
     fed = Fed(Asked(), model("m", streams.sea(0)), speed=10.0)
-    for now, sent in ((100.0, 1), (100.05, 1), (101.0, 11), (200.0, 62)):
-        fed.step(now, look=False)
+    for now_s, sent in ((0.0, 1), (0.05, 1), (1.0, 11), (100.0, 62)):
+        fed.step(now_s, look=False)
         assert sent == fed._sent
 
 
@@ -116,8 +116,8 @@ def test_all_happens(url: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
     wanted = ("drift found", "switch begun", "switch completed", "challenger auto promoted")
     step = Fed.step
 
-    def stepped(self: Fed, now: float, look: bool) -> list[str]:
-        told.extend(lines := step(self, now, look=True))
+    def stepped(self: Fed, now_s: float, look: bool) -> list[str]:
+        told.extend(lines := step(self, now_s, look=True))
         if all(any(want in line for line in told) for want in wanted):
             raise command.Interrupted(2)
         return lines
@@ -177,24 +177,26 @@ def test_a_model_that_cannot_be_made_is_not_deleted() -> None:
     assert ["models/demo-sea"] == deleted
 
 
-def test_a_model_that_somebody_deletes_is_fed_no_longer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_happens_is_told(
+    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The others go on; where none is left the demo ends."""
+    """The models take turns; each event is a line, or with --json an object."""
+    names, turns = [one.name for one in demo_models()], []
 
-    class Without(Asked):
-        def found(self, name):
-            return None
+    def step(self: Fed, now_s: float, look: bool) -> list[str]:
+        if len(turns) == len(names):
+            raise command.Interrupted(2)
+        turns.append(look)
+        return [f"drift found by {self.model.name}"]
 
-        def ask(self, method, path, **request):
-            raise Failed("refused with HTTP 404")
-
-    monkeypatch.setattr(command.time, "sleep", lambda seconds: None)
-    session = Without()
-    command._feed([Fed(session, one, 1.0) for one in demo_models()], session, 1.0, float("inf"))
-    lines = capsys.readouterr().out.splitlines()
-    assert 5 == sum("was deleted by somebody else" in line for line in lines)
-    command._feed([Fed(session, one, 1.0) for one in demo_models()], session, 1.0, float("inf"), as_json=True)
-    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {one.name for one in demo_models()} == {one["model"] for one in events}
-    assert all({"seconds", "model", "event"} == one.keys() for one in events)
+    monkeypatch.setattr(Fed, "step", step)
+    with pytest.raises(command.Interrupted):
+        command._feed([Fed(Asked(), one, 1.0) for one in demo_models()], 1000.0, float("inf"), as_json)
+    told = capsys.readouterr().out.splitlines()
+    if as_json:
+        events = [json.loads(line) for line in told]
+        assert [(name, f"drift found by {name}") for name in names] == [(one["model"], one["event"]) for one in events]
+        assert all({"seconds", "model", "event"} == one.keys() for one in events)
+    else:
+        assert [["0:00", name, *f"drift found by {name}".split()] for name in names] == [line.split() for line in told]
