@@ -104,8 +104,6 @@ def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: s
         elif secret not in SECRETS and variable not in NOT_SETTINGS:
             meant = suggested(name, map(str.upper, FIELDS), PREFIX) or SEE
             notes.append(f"{at}{variable} is not a setting{meant}")
-    if at and (others := [name for name in given if name.startswith("OTEL_")]):
-        notes.append(f"{at}{', '.join(others)}: no effect here; set in the environment of the service")
     if links:
         named = " ".join(shortened(links, 1))
         notes.append(f"{at}{named}: set by Kubernetes for a service of this name, no setting; ignored")

@@ -123,13 +123,6 @@ def test_what_is_no_setting_is_named_with_what_was_meant() -> None:
     ] == gather({}, Path("a.toml"), environment).notes
 
 
-def test_variables_of_opentelemetry_in_a_file_are_told() -> None:
-    """Its SDK reads the environment alone."""
-    Path("a.env").write_text("OTEL_SERVICE_NAME=x\n")
-    (note,) = gather({}, Path("a.env"), {"OTEL_TRACES_SAMPLER": "always_on"}).notes
-    assert note.startswith("a.env: OTEL_SERVICE_NAME: ")
-
-
 def test_links_of_kubernetes_are_told_from_settings() -> None:
     """A service named onepass sets ONEPASS_PORT in every container beside it; the port is the default then."""
     tcp = "tcp://10.96.12.3:8000"
