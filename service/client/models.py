@@ -70,7 +70,8 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
     with service.session() as session:
         response = session.request("GET", path_of(name))
         if as_json:
-            return echo(response.content)
+            echo(response.content)
+            return
         features = session.ask("GET", path_of(name, "features"))
         newest = {"order": "newest", "limit": DRIFTS}
         drifts = session.ask("GET", path_of(name, "drift"), params=newest)["events"]
@@ -95,8 +96,8 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         "challengers": [_challenger(config, one) for one in challengers],
         "latest drifts": [_drift(event) for event in drifts],
     }
-    print(described({name: value for name, value in shown.items() if value}))
-    return print(*cost_lines(model["metrics"]["overall"].get("costs")))
+    page = described({name: value for name, value in shown.items() if value})
+    print("\n".join([page, *cost_lines(model["metrics"]["overall"].get("costs"))]))
 
 
 def labels_of(model: Mapping[str, Any]) -> list[Any]:
