@@ -71,7 +71,7 @@ def replay(
         before = session.ask("PUT", path_of(given.model), json=entrant.body | body)["rows"]
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
-        done = FilePass(session, given, table, body["task"], [entrant], row_id, note)
+        done = FilePass(session, given, table, body["task"], [entrant], note)
         done.run()
     document = _reported(done)
     metrics = done.entrants[0].metrics
@@ -216,8 +216,8 @@ def evaluate(
     table = Table(given)
     given.say(str(table))
     with service.session() as session:
-        path, params = path_of(model, "evaluate"), given.queries
-        answers = [part.send(session, path, **params) for part in table.batches(batch, given.limit)]
+        path = path_of(model, "evaluate")
+        answers = [part.send(session, path, table.queries) for part in table.batches(batch, given.limit)]
     metrics, version = combined([one["metrics"] for one in answers]), answers[-1]["version"]
     given.say(f"\n{model}, version {version}: {counted(metrics['rows'])} scored, none learned")
     served = {f"served {name}": value for name, value in metrics.get("served", {}).items()}

@@ -78,7 +78,6 @@ class FilePass:
     table: Table
     task: str
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
-    row_id: str | None = None  # the column of ids; without one each batch has an Idempotency-Key
     note: Note | None = None
     rows: int = 0
     known: int = 0  # rows that had been learned before
@@ -99,7 +98,7 @@ class FilePass:
                 self.note(batch, answer, predicted)
             losses += [one for one in answer["losses"] if one is not None]
             self.rows, self.version = self.rows + len(batch.lines), answer["version"]
-            self.known += answer["duplicates"] if self.row_id else 0
+            self.known += answer["duplicates"] if "id" in self.table.queries else 0
             self.seconds = time.perf_counter() - began
             if self.seconds - told_s > LINE_EVERY_S:
                 told_s, mean = self.seconds, sum(losses) / max(len(losses), 1)
@@ -116,9 +115,8 @@ class FilePass:
 
     def _predicted(self, batch: Batch) -> Any:
         """The predictions for rows before they are learned; None if they are refused, as feedback will refuse them."""
-        apart = [name for name in (self.given.label, self.row_id, self.given.served) if name is not None]
         path, dropped = path_of(self.given.model, "predict", "batch"), io.StringIO()
-        csv.writer(dropped, lineterminator="").writerow(apart)
+        csv.writer(dropped, lineterminator="").writerow(self.table.queries.values())
         params = {"drop": dropped.getvalue()}
         try:
             return self.session.ask("POST", path, params=params, headers=CSV_TYPE, content=batch.body)
@@ -126,9 +124,8 @@ class FilePass:
             return None
 
     def _learned(self, batch: Batch) -> Any:
-        params = self.given.queries | ({"id": self.row_id} if self.row_id else {})
         try:
-            return batch.send(self.session, path_of(self.given.model, "feedback", "batch"), **params)
+            return batch.send(self.session, path_of(self.given.model, "feedback", "batch"), self.table.queries)
         except Failed as failed:
             if not self.rows:
                 raise

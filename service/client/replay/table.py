@@ -66,11 +66,6 @@ class ReadOptions:
         """Print a text for people."""
         print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
 
-    @property
-    def queries(self) -> dict[str, str]:
-        """Query parameters that name the columns of a request."""
-        return {"label": self.label} | ({} if self.served is None else {"served": self.served})
-
 
 class Batch(NamedTuple):
     """Rows of a file, and the same as a request body."""
@@ -80,7 +75,7 @@ class Batch(NamedTuple):
     first: int  # number of the first row, from 1
     body: bytes  # header and rows as the service reads them, CSV in UTF-8
 
-    def send(self, session: Session, path: str, **params: str) -> Any:
+    def send(self, session: Session, path: str, params: Mapping[str, str]) -> Any:
         """Send the rows, and return the answer; ``Failed`` if the service is unreachable or refuses some, with their
         lines and cells.
         """
@@ -112,8 +107,8 @@ class Table:
     """A file with a header and rows, which is read once.
 
     By default the separator is that of the header, and the encoding is UTF-8, UTF-16 if it has a byte order mark, or
-    else Windows-1252. A column of ids is not a feature. ``skipped`` counts rows without a label. ``Failed`` if the file
-    cannot be read, has no such columns, or no label in its first rows.
+    else Windows-1252. ``queries``: parameters of a request that name columns, which are no features. ``skipped``: rows
+    without a label so far. ``Failed`` if the file cannot be read, has no such columns, or no label in its first rows.
     """
 
     def __init__(self, given: ReadOptions, row_id: str | None = None) -> None:
@@ -124,21 +119,22 @@ class Table:
         self._sample = [*islice(self._rows, SAMPLE_ROWS)]
         if not self._sample:
             raise Failed(f"{self.name} has no rows: a header line and at least one row are needed")
-        uses = {given.label: "label", row_id: "id", given.served: "served"}
-        self._apart = {name: use for name, use in uses.items() if name is not None}
+        uses = {"label": given.label, "id": row_id, "served": given.served}
+        self.queries = {use: name for use, name in uses.items() if name is not None}
         self._need(self._header, self._dropped)
         names = [name for name in self._header if name not in self._dropped]
-        self._need(names, [*self._apart])
+        self._need(names, [*self.queries.values()])
         whole = [cells for cells, _ in self._sample if self._is_whole(cells)]
         cells = {name: [row[name] for row in whole] for name in names}
         self.columns = columns_of(cells, given.decimal, given.date_format)
-        self.features = [column for name, column in self.columns.items() if name not in self._apart]
+        self.features = [column for name, column in self.columns.items() if name not in self.queries.values()]
         if given.skip_unlabelled and not self.columns[given.label].given:
             first = f"{len(self._sample):,}"
             raise Failed(f"{self.name}: none of its first {first} rows has a label in column {given.label!r}")
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.form}\n{described(self.columns, self._apart, self._dropped)}"
+        apart = {name: use for use, name in self.queries.items()}
+        return f"{self.name}: {self.form}\n{described(self.columns, apart, self._dropped)}"
 
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
         for name in names:
