@@ -6,21 +6,20 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 from typer import BadParameter, FileTextWrite, Option
 
 from service.client import private
-from service.client.display import counted, grid, spelt
+from service.client.display import counted, grid
 from service.client.failures import Failed
 from service.client.options import Params, model_name, param_of
 from service.client.replay import chart, report
-from service.client.replay.file_pass import FileOptions, FilePass, Note
+from service.client.replay.file_pass import FileOptions, FilePass
 from service.client.replay.report import Entrant
-from service.client.replay.table import Batch, ReadOptions, Table
+from service.client.replay.table import ReadOptions, Table
 from service.client.session import Refused, Running, Service, Url, path_of
 
 PATIENCE_S = 60.0  # how long to retry a batch while the service is unavailable; it is learned once
@@ -64,14 +63,14 @@ def replay(
     """
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), _table(given, row_id)
     sessions = private.session() if service.url is None else service.session(PATIENCE_S)
-    note = None if predictions is None else _noting(predictions, given.label)
+    noted = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written
     with sessions as session:
         there = session.found(given.model)
         body = given.body(table, given.task or (there["config"]["task"] if there else None))
         before = session.ask("PUT", path_of(given.model), json=entrant.body | body)["rows"]
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
-        done = FilePass(session, given, table, body["task"], [entrant], note)
+        done = FilePass(session, given, table, body["task"], [entrant], noted)
         done.run()
     document = _reported(done)
     metrics = done.entrants[0].metrics
@@ -88,24 +87,6 @@ def _table(given: FileOptions, row_id: str | None = None) -> Table:
     table = Table(given, row_id)
     given.say(str(table))
     return table
-
-
-def _noting(file: TextIO, label: str) -> Note:
-    """A function that writes batches and their answers to a CSV file."""
-    writer = csv.writer(file)
-    writer.writerow(("row", "label", "prediction", "probabilities", "loss"))
-
-    def note(batch: Batch, answer: Any, predicted: Any) -> None:
-        labels = [cells[label] for cells in batch.rows]
-        predictions = [None if one is None else spelt(one) for one in answer["predictions"]]
-        shares = [""] * len(predictions)
-        if predicted and predicted["classes"] and not answer["duplicates"]:  # a repeated row is known by now
-            classes = [spelt(one) for one in predicted["classes"]]
-            by_class = [dict(zip(classes, row, strict=True)) for row in predicted["probabilities"]]
-            shares = [json.dumps(one, ensure_ascii=False) for one in by_class]
-        writer.writerows(zip(count(batch.first), labels, predictions, shares, answer["losses"]))
-
-    return note
 
 
 def compare(

@@ -2,16 +2,18 @@
 
 import csv
 import io
+import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import BadParameter, Option
 
-from service.client.display import counted
+from service.client.display import counted, spelt
 from service.client.failures import Failed
 from service.client.options import Costs, Missing, Task, model_name
 from service.client.replay.chart import Curve
@@ -25,9 +27,7 @@ SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
 PLOTS = (".svg", ".png")
 BASELINES = {"classification": ("no_change", "majority"), "regression": ("last_value",)}
 """Baselines of the chart: those whose scores are in the history."""
-
-Note = Callable[[Batch, Any, Any], None]
-"""Is given each batch, its answer, and what predict answered."""
+NOTED = ("row", "label", "prediction", "probabilities", "loss")
 
 
 def _plot(path: Path | None) -> Path | None:
@@ -78,7 +78,7 @@ class FilePass:
     table: Table
     task: str
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
-    note: Note | None = None
+    noted: Any = None  # a csv.writer of what was predicted
     rows: int = 0
     known: int = 0  # rows that had been learned before
     version: int = 0
@@ -90,12 +90,14 @@ class FilePass:
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         sampled = self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
-        asks = self.note is not None and self.task == "classification"  # only predict answers with probabilities
+        asks = self.noted is not None and self.task == "classification"  # only predict answers with probabilities
+        if self.noted is not None:
+            self.noted.writerow(NOTED)
         for batch in self.table.batches(1 if asks else size, self.given.limit):
-            predicted = self._predicted(batch) if asks else None
+            share = self._share(batch) if asks else ""
             answer = self._learned(batch)
-            if self.note is not None:
-                self.note(batch, answer, predicted)
+            if self.noted is not None:
+                self.noted.writerows(self._lines(batch, answer, share))
             losses += [one for one in answer["losses"] if one is not None]
             self.rows, self.version = self.rows + len(batch.lines), answer["version"]
             self.known += answer["duplicates"] if "id" in self.table.queries else 0
@@ -113,15 +115,24 @@ class FilePass:
     def __str__(self) -> str:
         return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
 
-    def _predicted(self, batch: Batch) -> Any:
-        """The predictions for rows before they are learned; None if they are refused, as feedback will refuse them."""
+    def _lines(self, batch: Batch, answer: Any, share: str) -> Iterable[Sequence[Any]]:
+        """The lines of ``NOTED`` for a batch and its answer; ``share`` is of its only row, or empty."""
+        labels = [cells[self.given.label] for cells in batch.rows]
+        predictions = ["" if one is None else spelt(one) for one in answer["predictions"]]
+        shares = repeat("" if answer["duplicates"] else share)  # a repeated row was known when it was predicted
+        return zip(count(batch.first), labels, predictions, shares, answer["losses"], strict=False)
+
+    def _share(self, batch: Batch) -> str:
+        """The probabilities of a row that is not learned yet, as JSON; empty if it is refused: feedback says why."""
         path, dropped = path_of(self.given.model, "predict", "batch"), io.StringIO()
         csv.writer(dropped, lineterminator="").writerow(self.table.queries.values())
         params = {"drop": dropped.getvalue()}
         try:
-            return self.session.ask("POST", path, params=params, headers=CSV_TYPE, content=batch.body)
+            found = self.session.ask("POST", path, params=params, headers=CSV_TYPE, content=batch.body)
         except Refused:
-            return None
+            return ""
+        shares = dict(zip(map(spelt, found["classes"]), found["probabilities"][0], strict=True))
+        return json.dumps(shares, ensure_ascii=False) if shares else ""
 
     def _learned(self, batch: Batch) -> Any:
         try:
