@@ -21,20 +21,20 @@ from service.client.failures import Interrupted
 
 COMMANDS = {
     "serve": ("serving", "Run the service."),
-    "demo": ("demo.command", "Run a service with models that learn drifting streams, to look at."),
-    "models": ("models", "List the models: rows, score beside the baseline."),
+    "demo": ("demo.command", "Run a service with models that learn drifting streams."),
+    "models": ("models", "List the models with their rows, scores and baselines."),
     "show": ("models", "Show a model: scores, drifts, challengers, experts."),
     "create": ("rows", "Create a model."),
     "predict": ("rows", "Predict one row."),
     "feedback": ("rows", "Teach a model one row, or the label of a tracked prediction."),
     "export": ("states", "Write a model's state to a file, or all states to a tar."),
-    "import": ("states", "Make or replace a model by a state file, or many by a tar."),
+    "import": ("states", "Create or replace a model from a state file, or many from a tar."),
     "delete": ("rows", "Delete models."),
-    "replay": ("replay.commands", "Send a file through a model, row by row, and show how good it was."),
-    "compare": ("replay.commands", "Send a file through several algorithms at once, and show the best."),
+    "replay": ("replay.commands", "Send a file through a model, row by row, and show how well it predicts."),
+    "compare": ("replay.commands", "Send a file through several algorithms at once, and show which is best."),
     "evaluate": ("replay.commands", "Score a model on a file without learning it."),
     "keys": ("keys", "Make a secret for a key of the service."),
-    "settings": ("serving", "Print every setting: its value, its default, what it means."),
+    "settings": ("serving", "Print every setting with its value, default and meaning."),
 }
 """What each command does, and the module of service.client that has a function of its name."""
 EPILOG = "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 128 + n ended by signal n."

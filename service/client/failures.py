@@ -1,4 +1,4 @@
-"""How a command ends early: ``app`` prints the message and makes the exit status of it.
+"""How a command ends early: ``app`` prints the message and returns the exit status.
 
 TyperException        exit status
 └── Failed            1

@@ -20,7 +20,7 @@ key_models = matching(r"[A-Za-z0-9._*?\[\]+-]*", "a pattern of model names, or s
 def keys(
     *,
     what: Annotated[Literal["new"], Argument(help="What to do.")],  # noqa: ARG001  the one thing there is
-    name: Annotated[str, Argument(metavar="NAME", callback=key_name, help="Of the key, for logs and errors.")],
+    name: Annotated[str, Argument(metavar="NAME", callback=key_name, help="Name of the key, for logs and errors.")],
     scopes: Annotated[
         str, Option(callback=key_scopes, help="read, learn or admin, each of which includes those before it.")
     ],
@@ -38,7 +38,7 @@ def keys(
     then remove the old entry.
     """
     if expires is not None and expires.date() < (today := datetime.now(UTC).date()):
-        raise BadParameter(f"takes a day that is not over; in UTC it is {today}", param_hint="--expires")
+        raise BadParameter(f"must not be in the past; in UTC it is {today}", param_hint="--expires")
     secret = secrets.token_urlsafe(SECRET_BYTES)
     digest = hashlib.sha256(secret.encode()).hexdigest()
     entry = ":".join([name, f"sha256${digest}", scopes, models, str(expires.date()) if expires else ""]).rstrip(":")

@@ -18,13 +18,13 @@ DRIFTS, EXPERTS, FEATURES = 5, 6, 12  # how many of each ``show`` lists at most
 def models(
     *,
     sort: Annotated[Literal["name", "rows", "updated", "worst"], Option(help="worst: against the baseline.")] = "name",
-    search: Annotated[str | None, Option(metavar="TEXT", help="Only names that contain this.")] = None,
-    limit: Annotated[int, Option(min=1, max=1000, help="Most models of a page.")] = 100,
-    cursor: Annotated[str | None, Option(help="The next page, as the one before names it.")] = None,
+    search: Annotated[str | None, Option(metavar="TEXT", help="Only models whose names contain this.")] = None,
+    limit: Annotated[int, Option(min=1, max=1000, help="Models per page.")] = 100,
+    cursor: Annotated[str | None, Option(help="Continue here, as the page before says.")] = None,
     as_json: Json = False,
     service: Service,
 ) -> None:
-    """List the models: rows, score beside that of the best baseline, phase of a change of features."""
+    """List the models with their rows, scores, best baselines and phases of a change of features."""
     wanted = {"sort": sort, "limit": limit, "search": search, "cursor": cursor}
     with service.session() as session:
         response = session.request("GET", "models", params={name: value for name, value in wanted.items() if value})
@@ -66,7 +66,7 @@ def score(task: str, value: float | None) -> str:
 
 
 def show(*, name: Name, as_json: Json = False, service: Service) -> None:
-    """Show a model: scores beside baselines, drifts, challengers, experts."""
+    """Show a model: scores and baselines, drifts, challengers, experts."""
     with service.session() as session:
         response = session.request("GET", path_of(name))
         if as_json:

@@ -57,12 +57,12 @@ Task = Literal["classification", "regression"]
 Missing = Literal["error", "zero", "mean"]
 Name = Annotated[str, Argument(metavar="NAME", callback=model_name, help="Name of the model.")]
 Json = Annotated[bool, Option("--json", help="Print the API's document as it is.")]
-Yes = Annotated[bool, Option("--yes", "--force", help="Do not ask, and replace what is there.")]
+Yes = Annotated[bool, Option("--yes", "--force", help="Do not ask; replace what is there.")]
 Params = Annotated[
     list[Any] | None,
-    Option("--param", metavar="NAME=VALUE", parser=param_of, help="Of the algorithm; repeatable. JSON, else text."),
+    Option("--param", metavar="NAME=VALUE", parser=param_of, help="Of the algorithm, JSON or text; repeatable."),
 ]
 Costs = Annotated[
     list[Any] | None,
-    Option("--cost", metavar="LABEL=COST", parser=cost_of, help="What missing a class costs, else 1; repeatable."),
+    Option("--cost", metavar="LABEL=COST", parser=cost_of, help="Cost of missing a class, else 1; repeatable."),
 ]

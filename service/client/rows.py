@@ -52,7 +52,7 @@ def create(
     features: Annotated[
         Any, Option(metavar="A,B:TYPE", parser=_features_of, help="Numbers, or TYPE boolean, categorical or time.")
     ] = None,
-    labels: Annotated[Any, Option(metavar="A,B", parser=_labels_of, help="The classes, where they are known.")] = None,
+    labels: Annotated[Any, Option(metavar="A,B", parser=_labels_of, help="The classes, if they are known.")] = None,
     cost: Costs = None,
     missing: Annotated[Missing | None, Option(help="What a missing value becomes; default: error.")] = None,
     config: Annotated[
@@ -61,9 +61,9 @@ def create(
     as_json: Json = False,
     service: Service,
 ) -> None:
-    """Create a model. Only --task is required: the algorithm is auto then, and the features are those of the first row.
+    """Create a model. Only --task is required: the algorithm is then auto, and the first row fixes the features.
 
-    The same command again changes nothing.
+    Repeating the command changes nothing.
     """
     body = {} if config is None else _json(config)
     if not isinstance(body, dict):
@@ -117,10 +117,10 @@ def predict(
     *,
     name: Name,
     values: Values = None,
-    track: Annotated[bool, Option("--track", help="Keep it for its label: prints a prediction id.")] = False,
-    explain: Annotated[bool, Option("--explain", help="Say why.")] = False,
+    track: Annotated[bool, Option("--track", help="Keep it until its label comes; prints its id.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Explain the prediction.")] = False,
     interval: Annotated[
-        float | None, Option(metavar="SHARE", help="Regression: where that share of labels will be, e.g. 0.9.")
+        float | None, Option(metavar="SHARE", help="Regression: bounds that contain this share of labels, e.g. 0.9.")
     ] = None,
     as_json: Json = False,
     service: Service,
@@ -138,10 +138,10 @@ def feedback(
     *,
     name: Name,
     values: Values = None,
-    label: Annotated[str | None, Option(help="What was right.")] = None,
-    row_id: Annotated[str | None, Option("--id", help="Your own id of the row: sent again it is learned once.")] = None,
+    label: Annotated[str | None, Option(help="The true label.")] = None,
+    row_id: Annotated[str | None, Option("--id", help="Your id of the row; a repeated id is not learned.")] = None,
     prediction_id: Annotated[str | None, Option(metavar="ID", help="A tracked prediction, in place of values.")] = None,
-    weight: Annotated[float | None, Option(help="How many times the row counts.")] = None,
+    weight: Annotated[float | None, Option(help="Weight of the row.")] = None,
     as_json: Json = False,
     service: Service,
 ) -> None:
@@ -150,7 +150,7 @@ def feedback(
         body = _stdin(values)
         if body is None:
             if label is None:
-                raise Misused("--label is missing: it says what was right")
+                raise Misused("--label, the true label, is missing")
             given = {"id": row_id, "prediction_id": prediction_id, "weight": weight}
             body = {option: value for option, value in given.items() if value is not None}
             if values:

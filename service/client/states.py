@@ -45,7 +45,7 @@ def export(
 ) -> None:
     """Write the state of a model to a file, or with --all those of all models to a tar.
 
-    A state is all that predictions and learning depend on; remembered ids and tracked predictions are not part of it.
+    A state holds everything that predictions and learning depend on, but no remembered ids or tracked predictions.
     """
     name, file = _arguments(where)
     if everything == (name is not None):
@@ -70,10 +70,10 @@ def import_(
     as_json: Json = False,
     service: Service,
 ) -> None:
-    """Make a model of a state that was exported, or replace by it what a model of its configuration has learned.
+    """Create a model from an exported state, or replace what a model of the same configuration has learned.
 
-    Without NAME the file is a tar of many: a model that has the state already is skipped, so the same command goes on
-    after an interruption; one that has learned anything else is refused, and the others go on.
+    Without NAME the file is a tar of many. Models that already have the state are skipped: repeat the command to
+    continue an interrupted import. A model that has learned anything else is refused; the others are imported.
     """
     name, file = _arguments(where)
     if name is None and file == "-":

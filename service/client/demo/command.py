@@ -26,20 +26,20 @@ LOOK_EVERY = 3  # steps between two looks at the marks of a model
 
 def demo(
     *,
-    port: Annotated[int | None, Option(min=0, max=65535, help="Of the page; default: ONEPASS_PORT.")] = None,
-    speed: Annotated[float, Option(min=0.01, max=1000, help="So many times as many rows a second.")] = 1.0,
-    seconds: Annotated[float, Option("--for", min=0, help="End after so many seconds.")] = math.inf,
-    as_json: Annotated[bool, Option("--json", help="Print {seconds, model, event} for what happens.")] = False,
+    port: Annotated[int | None, Option(min=0, max=65535, help="Port of the page; default: ONEPASS_PORT.")] = None,
+    speed: Annotated[float, Option(min=0.01, max=1000, help="Multiplies the rows per second.")] = 1.0,
+    seconds: Annotated[float, Option("--for", min=0, help="Stop after this many seconds.")] = math.inf,
+    as_json: Annotated[bool, Option("--json", help="Print each event as {seconds, model, event}.")] = False,
     service: Running,
 ) -> None:
-    """Run a service with models that learn drifting streams, to look at. Ctrl-C ends it.
+    """Run a service with models that learn drifting streams. Ctrl-C ends it.
 
     Five models learn generated streams: a boundary that jumps, a plane that turns, sensors that are replaced, frauds
     that change their pattern, and parcels whose labels come late. Within ten seconds the page moves; within two minutes
-    there is a drift, a change of features and a promotion. Each is told in a line.
+    there is a drift, a change of features and a promotion. Each event prints a line.
 
-    Without --url a service of its own is started, on that port or a free one, with its data in a
-    temporary directory. With --url a service that runs already is fed; the demo deletes its models at the end.
+    Without --url the demo starts its own service on that port or a free one, with its data in a temporary directory.
+    With --url it feeds a running service, and deletes its models at the end.
     """
     out = sys.stderr if as_json else sys.stdout
     own, models = service.url is None, demo_models()

@@ -48,18 +48,18 @@ def replay(
     given: FileOptions,
     algorithm: Annotated[str, Option(metavar="ID", help="As GET /algorithms lists them.")] = "auto",
     param: Params = None,
-    row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Ids: a row is learned once.")] = None,
+    row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Row ids; each is learned once.")] = None,
     predictions: Annotated[
         FileTextWrite | None,
         Option(metavar="OUT.csv", encoding="utf-8", help="Write label, prediction, probabilities and loss; slower."),
     ] = None,
     service: Running,
 ) -> None:
-    """Send a file through a model, row by row, and show how good it was.
+    """Send a file through a model, row by row, and show how well it predicts.
 
-    Each row is predicted first, then learned; all figures are of predictions made before the label was known. How each
-    column is written is told by its first cells: numbers, also with a decimal comma, true and false, times, dates, or
-    strings (hashed categories). Without --url a private service on a temporary directory is started, and ended.
+    Each row is predicted first, then learned; all figures are of predictions made before the label was known. The first
+    cells of a column decide how it is read: as numbers, also with a decimal comma, true and false, times, dates, or
+    strings (hashed categories). Without --url a private service in a temporary directory does the work.
     """
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), _table(given, row_id)
     sessions = private.session() if service.url is None else service.session(PATIENCE_S)
@@ -93,15 +93,15 @@ def compare(
     *,
     given: FileOptions,
     algorithms: Annotated[
-        Any, Option(metavar="A,B:PARAM=VALUE", parser=entrants_of, help="Default: a choice of all families.")
+        Any, Option(metavar="A,B:PARAM=VALUE", parser=entrants_of, help="Default: some of every family.")
     ] = None,
-    no_plot: Annotated[bool, Option("--no-plot", help="Draw no chart; default: compare-NAME.svg.")] = False,
+    no_plot: Annotated[bool, Option("--no-plot", help="Do not draw compare-NAME.svg.")] = False,
     url: Url = None,
 ) -> None:
-    """Send a file through several algorithms at once, and show which was best.
+    """Send a file through several algorithms at once, and show which is best.
 
     One pass through one model of a private service: the first algorithm is the model's own, the others learn the same
-    rows as its challengers. It ends with the request that creates the best one, at the service of --url or ONEPASS_URL.
+    rows as its challengers. The last line is the request that creates the best one at --url or ONEPASS_URL.
     """
     given = replace(given, plot=None if no_plot else given.plot or Path(f"compare-{given.model}.svg"))
     table = _table(given)
@@ -191,8 +191,8 @@ def evaluate(
 ) -> None:
     """Score a model on a file, such as a holdout set, without learning it.
 
-    All rows are predicted by the model as it is. More rows than --batch are sent in several requests: metrics that are
-    no mean over rows, such as kappa, are left out then.
+    The model predicts all rows as it is. More rows than --batch take several requests; metrics that are not means over
+    rows, such as kappa, are then left out.
     """
     table = Table(given)
     given.say(str(table))

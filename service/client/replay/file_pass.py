@@ -41,13 +41,11 @@ def _plot(path: Path | None) -> Path | None:
 class FileOptions(ReadOptions):
     """A file, how to read it, and the model that learns it."""
 
-    task: Annotated[Task | None, Option(help="Default: regression where labels are any numbers.")] = None
+    task: Annotated[Task | None, Option(help="Default: regression for fractions or many numbers.")] = None
     name: Annotated[str | None, Option("--name", callback=model_name, help="Of the model; default: the file's.")] = None
     cost: Costs = None
-    missing: Annotated[Missing | None, Option(help="What gaps become; default: mean if the first rows have any.")] = (
-        None
-    )
-    lags: Annotated[int, Option(min=0, max=10, help="So many last rows as columns.")] = 0
+    missing: Annotated[Missing | None, Option(help="Fill gaps; default: mean if the first rows have any.")] = None
+    lags: Annotated[int, Option(min=0, max=10, help="Add the values of this many last rows as columns.")] = 0
     batch: Annotated[int, Option(min=1, max=100_000, help="Rows per request.")] = 500
     plot: Annotated[Path | None, Option(metavar="FILE", callback=_plot, help="Draw a chart: .svg or .png.")] = None
 

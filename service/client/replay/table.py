@@ -51,16 +51,16 @@ class ReadOptions:
     label: Annotated[str, Option(metavar="COLUMN", help="The column that holds the label.")]
     drop: Annotated[str, Option(metavar="A,B", help="Columns to leave out.")] = ""
     skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
-    limit: Annotated[int | None, Option(min=1, help="Stop after so many rows.")] = None
+    limit: Annotated[int | None, Option(min=1, help="Stop after this many rows.")] = None
     sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
-    encoding: Annotated[str | None, Option(help="Of CSV; default: as its beginning tells.")] = None
-    decimal: Annotated[Literal[".", ","] | None, Option(help="In numbers; default: as the first rows tell.")] = None
-    na: Annotated[str, Option(metavar="A,B", help="Cells that are missing values, besides empty ones and NA.")] = ""
+    encoding: Annotated[str | None, Option(help="Of CSV; default: detected from its first megabyte.")] = None
+    decimal: Annotated[Literal[".", ","] | None, Option(help="In numbers; default: found in the first rows.")] = None
+    na: Annotated[str, Option(metavar="A,B", help="Words for a missing value, besides empty cells and NA.")] = ""
     date_format: Annotated[
         str | None, Option(metavar="FORMAT", callback=form_of_dates, help="Of dates, such as %d/%m/%Y %H:%M.")
     ] = None
-    served: Annotated[str | None, Option(metavar="COLUMN", help="What a model outside Onepass predicted.")] = None
-    as_json: Annotated[bool, Option("--json", help="Print the result as JSON; all else goes to stderr.")] = False
+    served: Annotated[str | None, Option(metavar="COLUMN", help="Predictions of a model outside Onepass.")] = None
+    as_json: Annotated[bool, Option("--json", help="Print the result as JSON; texts go to stderr.")] = False
 
     def say(self, text: str) -> None:
         """Print a text for people."""
