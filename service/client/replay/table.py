@@ -176,7 +176,9 @@ class Table:
                 yield from self._parquet(path) if is_parquet else self._csv(file)
         except UnicodeError as error:
             raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None
-        except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError, NotImplementedError) as error:
+        except NotImplementedError as error:  # Arrow has no text for the values of a column, such as lists
+            raise Failed(f"{self.name} cannot be read: {error}; --drop leaves a column out") from None
+        except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError) as error:
             raise Failed(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
     def _csv(self, file: io.BufferedReader) -> Iterator[Row]:

@@ -10,7 +10,7 @@ import pytest
 from typer import BadParameter
 
 from core.learners.catalogue import ALGORITHMS
-from service.client import options, private
+from service.client import options
 from service.client.replay import chart, report
 from service.client.replay.commands import USUAL, entrants_of, usual
 from service.client.replay.file_pass import FileOptions
@@ -102,14 +102,6 @@ def test_what_is_refused_is_said(tmp_path: Path, compare: Shell, arguments: list
     status, _, complained = compare(file, "--drop", "day", *arguments)
     assert (1, True) == (status, complained.startswith("onepass compare: "))
     assert problem in complained
-
-
-def test_a_column_that_is_not_there(tmp_path: Path, compare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said before a service is started."""
-    monkeypatch.setattr(private, "service", None)
-    file = tmp_path / "x.csv"
-    file.write_text("a,b\n1,2\n")
-    assert (1, "onepass compare: x.csv has no column 'y'; its columns are a, b\n") == compare(file)[::2]
 
 
 def test_costs_decide_table_and_chart(tmp_path: Path, compare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,6 +168,19 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read(tmp_path / "some.parquet")
 
 
+def test_a_parquet_column_of_lists_is_dropped_or_refused(tmp_path: Path) -> None:
+    """It has no text; the refusal says what leaves it out."""
+    pa = pytest.importorskip("pyarrow", reason="the extra onepass[parquet] is not installed: Parquet is NOT tested")
+    from pyarrow import parquet
+
+    parquet.write_table(
+        pa.table({"a": [1.5, None], "tags": [["x"], []], "y": [True, False]}), tmp_path / "some.parquet"
+    )
+    with pytest.raises(Failed, match="list.* --drop leaves a column out"):
+        read(tmp_path / "some.parquet")
+    assert [["a", "y"], ["1.5", "true"], ["", "false"]] == rows(read(tmp_path / "some.parquet", drop="tags"))
+
+
 def test_quoted_cells_survive(tmp_path: Path) -> None:
     """Commas, quotes and line ends in a cell arrive as they are; lines are counted as an editor does."""
     file = tmp_path / "quoted.csv"
