@@ -24,8 +24,11 @@ from service.client.session import Refused, Running, Service, Url, path_of
 
 PATIENCE_S = 60.0  # how long to retry a batch while the service is unavailable; it is learned once
 CONTENDERS_MAX = 32
-USUAL = "auto,dfop,dfop:scaling=robust:random_features=100,rls,dynamic_odm,vigo,vigow,fesl_c,ga2m"
-"""The default of compare: of each family the algorithms that differ most, if they learn the task."""
+USUAL = {
+    "classification": "auto,dfop,dfop:scaling=robust:random_features=100,rls,dynamic_odm,vigo,vigow,fesl_c,ga2m",
+    "regression": "auto,dfop,dfop:scaling=robust:random_features=100,rls,fesl_c,ga2m",
+}
+"""The default of compare by task: of each family the algorithms that differ most."""
 
 MEANS = ("accuracy", "log_loss", "mse", "mae", "bias")
 """Metrics that are means over the rows with a prediction, so that those of several requests can be combined."""
@@ -107,7 +110,7 @@ def compare(
     table = _table(given)
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)
-        entrants = algorithms or usual(session.ask("GET", "algorithms")["algorithms"], body["task"])
+        entrants = algorithms or entrants_of(USUAL[body["task"]])
         for at, one in enumerate(entrants):
             path = path_of(given.model, *(("challengers", one.name) if at else ()))
             try:
@@ -116,12 +119,11 @@ def compare(
                 raise Failed(f"{one.algorithm}: {refused}") from None
         done = FilePass(session, given, table, body["task"], entrants)
         done.run()
-        features = session.ask("GET", path_of(given.model, "features"))["current"]
         labels = session.ask("GET", path_of(given.model))["info"].get("labels")
     done.entrants = report.ranked(done.entrants, body["task"])
     document, best = _reported(done), done.entrants[0]
     # Features and labels are those of the file: with them declared a mistyped name or label is refused, not learned.
-    create = best.body | body | {"features": features} | ({"labels": labels} if labels else {})
+    create = best.body | body | ({"labels": labels} if labels else {})
     request = _curl(Service(url).address, given.model, create)
     verdict = f"{best.line} was the best algorithm"
     if report.not_beaten(best.metrics, body["task"]):
@@ -130,12 +132,6 @@ def compare(
     if given.as_json:
         create_request = {"method": "PUT", "path": f"/{path_of(given.model)}", "body": create}
         print(json.dumps({**document, "winner": best.name, "create": create_request, "curl": request}))
-
-
-def usual(catalogue: Sequence[Mapping[str, Any]], task: str) -> list[Entrant]:
-    """The algorithms of ``USUAL`` that learn the task."""
-    known = {entry["id"] for entry in catalogue if task in entry["tasks"]}
-    return [one for one in entrants_of(USUAL) if one.algorithm in known]
 
 
 def _reported(done: FilePass) -> dict[str, Any]:
