@@ -34,7 +34,6 @@ REPLAY = ["replay", "some.csv", "--label", "y"]
     [
         (["predict", "m", "load"], "load"),
         (["predict", "m", "=1"], "=1"),
-        (["predict", "m", "a=1", "a=2"], "a is there twice"),
         (["feedback", "m", "a=1"], "--label"),
         (["models", "--limit", "0"], "--limit"),
         (["create", "-m"], "-m"),
