@@ -75,9 +75,8 @@ class Service:
                 at = f"--client-cert {self.client_cert}"
                 if self.client_cert:
                     trusted.load_cert_chain(self.client_cert)
-        except OSError as error:
-            reason = "is not PEM, or not all of it" if isinstance(error, ssl.SSLError) else error.strerror
-            raise Failed(f"{at}: {reason}") from None
+        except ssl.SSLError:
+            raise Failed(f"{at}: is not PEM, or not all of it") from None
         return Session(self.address, self.key, patience_s=patience_s, verify=trusted)
 
 
