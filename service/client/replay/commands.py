@@ -66,14 +66,14 @@ def replay(
     """
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), _table(given, row_id)
     sessions = private.session() if service.url is None else service.session(PATIENCE_S)
-    noted = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written
+    writer = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written
     with sessions as session:
         there = session.found(given.model)
         body = given.body(table, given.task or (there["config"]["task"] if there else None))
         before = session.ask("PUT", path_of(given.model), json=entrant.body | body)["rows"]
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
-        done = FilePass(session, given, table, body["task"], [entrant], noted)
+        done = FilePass(session, given, table, body["task"], [entrant], writer)
         done.run()
     document = _reported(done)
     metrics = done.entrants[0].metrics

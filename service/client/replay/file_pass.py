@@ -27,7 +27,7 @@ SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
 PLOTS = (".svg", ".png")
 BASELINES = {"classification": ("no_change", "majority"), "regression": ("last_value",)}
 """Baselines of the chart: those whose scores are in the history."""
-NOTED = ("row", "label", "prediction", "probabilities", "loss")
+PREDICTION_COLUMNS = ("row", "label", "prediction", "probabilities", "loss")
 
 
 def _plot(path: Path | None) -> Path | None:
@@ -76,7 +76,7 @@ class FilePass:
     table: Table
     task: str
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
-    noted: Any = None  # a csv.writer of what was predicted
+    writer: Any = None  # of csv, for --predictions
     rows: int = 0
     known: int = 0  # rows that had been learned before
     version: int = 0
@@ -88,14 +88,14 @@ class FilePass:
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         sampled = self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
-        asks = self.noted is not None and self.task == "classification"  # only predict answers with probabilities
-        if self.noted is not None:
-            self.noted.writerow(NOTED)
+        asks = self.writer is not None and self.task == "classification"  # only predict answers with probabilities
+        if self.writer is not None:
+            self.writer.writerow(PREDICTION_COLUMNS)
         for batch in self.table.batches(1 if asks else size, self.given.limit):
             share = self._share(batch) if asks else ""
             answer = self._learned(batch)
-            if self.noted is not None:
-                self.noted.writerows(self._lines(batch, answer, share))
+            if self.writer is not None:
+                self.writer.writerows(self._lines(batch, answer, share))
             losses += [one for one in answer["losses"] if one is not None]
             self.rows, self.version = self.rows + len(batch.lines), answer["version"]
             self.known += answer["duplicates"] if "id" in self.table.queries else 0
@@ -114,7 +114,7 @@ class FilePass:
         return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
 
     def _lines(self, batch: Batch, answer: Any, share: str) -> Iterable[Sequence[Any]]:
-        """The lines of ``NOTED`` for a batch and its answer; ``share`` is of its only row, or empty."""
+        """The lines of ``PREDICTION_COLUMNS`` for a batch and its answer; ``share`` is of its only row, or empty."""
         labels = [cells[self.given.label] for cells in batch.rows]
         predictions = ["" if one is None else spelt(one) for one in answer["predictions"]]
         shares = repeat("" if answer["duplicates"] else share)  # a repeated row was known when it was predicted
