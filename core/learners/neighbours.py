@@ -147,7 +147,7 @@ class Neighbours(RowLearner):
         return 3.0 * WINDOW * (spec.dimension + 2.0) + 50.0 * max(classes, 1)
 
     def add_class(self) -> None:
-        """One more class."""
+        """Add a class."""
         self.classes += 1
 
     def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
@@ -162,19 +162,19 @@ class Neighbours(RowLearner):
         self.tally += len(X)
 
     def _grow(self, rows: int) -> None:
-        """Make room for so many rows."""
+        """Make room for ``rows`` rows."""
         more = capacity(rows) - len(self.labels)
         if more > 0:
             self.held = np.concatenate([self.held, np.zeros((len(self.held), more))], axis=1)
             self.labels = np.concatenate([self.labels, np.zeros(more)])
 
     def forget(self) -> None:
-        """Only the rows from now on are looked at."""
+        """Drop all rows held."""
         self.held, self.labels = np.zeros((self.spec.dimension, FIRST_ROWS)), np.zeros(FIRST_ROWS)
         self.tally[:] = 0.0
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner of fewer columns; see ``core.contract.Extensible``."""
+        """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
         self.held = np.zeros((self.spec.dimension, len(other.labels)))
         self.held[places] = other.held
         self.labels, self.tally, self.classes = other.labels.copy(), other.tally.copy(), other.classes

@@ -13,7 +13,7 @@ multiplied by
     rho_k = min(1, K (n_k + 1) / (n + K))                 Laplace's share (n_k + 1) / (n + K), over the even one, 1 / K
     p_k <- p_k rho_k^(1 / n_k^2) / sum                    n_k counts as 1 at least
 
-One row of a class leaves it some 2 K / n of what the learner gives it, two rows the fourth root of as little: that they
+After one row a class keeps about 2 K / n of the learner's probability, two rows the fourth root of as little: that they
 came says more than that they had not come before, and the learner learns from each of them. After ten rows rho_k
 counts as a hundredth power; a class that is rare for good is as probable as the learner says.
 
@@ -32,7 +32,7 @@ apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equa
 
 Two classes have one d, of the second one that appeared: one may be rare; h = 2. It may change which one is more
 probable. It stays while other classes have 1 % of the rows at most: s_1 / (s_0 + s_1) is corrected, and the first two
-share so what they have together. With more classes all share one d, which starts anew then, h = 30; each class is
+share so what they have together. With more classes all share one d, which then starts again, h = 30; each class is
 corrected against the others where s_k is .001 or more, and the r_k are normalised. Here z + d(z) is kept increasing,
 and with it the order of the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above
 -.98 (u_j+1 - u_j) min |dz/du|.

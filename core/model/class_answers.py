@@ -103,7 +103,7 @@ def answer_rows(
 
     p (n, classes), order (classes,)   the learner's probabilities; the label of each class
     costs (K,), counts    of missing each label, (0,): all alike; rows of each label, later ones have none
-    gone (K,)             1 for labels that are retired; (0,): none is
+    gone (K,)             1 for labels that are retired; (0,): none are
     labels, rows          K; rows that the model has learned
     """
     n = p.shape[0]
@@ -143,10 +143,10 @@ def _absorb(
         predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
         facts (FACTS, n), errors     of core.metrics.class_kernels and of ``Scored``, written
 
-    False where the metrics cannot count the rows, and then have not changed.
+    False if the metrics cannot count the rows, and then they have not changed.
 
     Raises:
-        IndexError: a class that is none.
+        IndexError: there is no such class.
     """
     seen, q = classes[SEEN].copy(), np.empty(classes.shape[1])
     priors, logs, s, r = np.empty((4, p.shape[1]))
@@ -256,7 +256,7 @@ class ClassAnswers(Holder):
         return Prediction(value, shares)
 
     def shares_in_use(self, shares: Floats) -> Floats:
-        """Of probabilities (n, K) those of ``in_use``."""
+        """The probabilities of ``in_use`` among (n, K)."""
         return shares if self.in_use is self.labels else np.ascontiguousarray(shares[:, self._gone == 0])
 
     def named(self, values: NDArray[Any]) -> list[Any]:

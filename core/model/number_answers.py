@@ -1,8 +1,8 @@
 """The answers of a regression: predictions held near the labels so far (core.features.label_range), and intervals.
 
-One range serves whatever makes the prediction: one learner, or the experts after a change of features. What they learn
-is not held. A tracked row, whose label comes late, is scored by what was returned to the client, and the baseline by
-what it predicted at that moment.
+There is one range, whichever makes the prediction: a learner, or the experts after a change of features. What they
+learn is not held. A tracked row, whose label comes late, is scored by what was returned to the client, and the baseline
+by what it predicted at that moment.
 """
 
 from typing import Any
@@ -146,7 +146,7 @@ class NumberAnswers(Holder):
         for row, one in enumerate(returned):
             if one is None:
                 continue
-            if one.prediction is None:  # of an observer, for which nothing was served
+            if one.prediction is None:  # an observer without a served prediction
                 predicted[row], baselines[row] = np.nan, UNSCORED
                 continue
             predicted[row] = one.prediction

@@ -61,7 +61,7 @@ _LAYOUT = Layout(
 
 @cache
 def _layout_of(rows: str, mapping: str) -> Layout:
-    """What there is of "S" and "stored", and whether the mapping is "M" or has factors."""
+    """Which of "S" and "stored" exists, and whether the mapping is "M" or has factors."""
     return _LAYOUT.without(*({"S", "stored"} - {rows}), *(("left", "right") if mapping else ("M",)))
 
 
@@ -135,7 +135,7 @@ class LinearMapping(FeatureRecovery):
         return np.zeros((0, self.d2 + self.d1))
 
     def _factored(self, rows: int) -> bool:
-        """Whether factors of so many rows are less than what they make."""
+        """Whether factors of so many rows have fewer numbers than M."""
         return self.d2 * self.d1 > max(DENSE_MAX, rows * (self.d2 + self.d1))
 
     @property

@@ -224,7 +224,7 @@ class Mixture(Holder):
 
 
 class TrialMixture(Mixture):
-    """That of an overlap: the old model on recovered columns and the new one, from 1/2 each, all rows combined.
+    """The mixture of an overlap: the old model on recovered columns and the new one, from 1/2 each, all rows combined.
 
     ``taught`` counts the labelled rows that the new model has learned.
     """

@@ -44,7 +44,7 @@ def _multiply(Z: Floats, out: Floats) -> None:
 class Columns(Nested):
     """The column sets of one model; its state is that of its scaler and, if columns are lagged, of its history.
 
-    ``read``: the sets that are made, those that experts read which are awake.
+    ``read``: the sets to compute: those that awake experts read.
     """
 
     def __init__(self, spec: Spec, experts: tuple[Recipe, ...]) -> None:
@@ -88,7 +88,7 @@ class Columns(Nested):
     def places(self, columns: int, places: Ints, smaller: "Columns") -> Ints | None:
         """The positions in a set of a smaller model's columns, whose raw ones are at ``places``.
 
-        None where they are not among them: random features are drawn for the columns that there are.
+        None if they are not among them: random features are drawn for the present columns.
         """
         if columns in {RAW, SCALED}:
             return places

@@ -108,13 +108,13 @@ class Horizon(Holder):
 
     @property
     def share(self) -> float:
-        """That of the second team."""
+        """The second team's share."""
         return float(self.state[SHARE])
 
     def judge(self) -> tuple[bool, bool]:
-        """Whether one of two teams has to go, and whether a new team begins.
+        """Whether one of two teams must end, and whether a new team begins.
 
-        Called at row numbers divisible by BLOCK; counts errors anew.
+        Called at row numbers divisible by BLOCK; resets the error count.
         """
         rows, usual, recent, age, _ = self.state
         self.state[RECENT] = 0.0

@@ -147,7 +147,7 @@ def _first_largest(values: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _losses(p: Floats, y: int, rare: bool) -> tuple[float, float]:
-    """What probabilities p (K,) lose by a row of class y, and whether their class is wrong."""
+    """The loss of probabilities p (K,) on a row of class y, and whether their class is wrong."""
     wrong = 1.0 if _first_largest(p) != y else 0.0
     return -math.log(max(p[y], _CLIP)) if rare else wrong, wrong
 

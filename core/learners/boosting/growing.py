@@ -12,11 +12,11 @@ from core.numerics.rng import GAMMA, UNIT, mix
 DEPTH, EDGES = 6, 63  # D, and the cuts of a column
 INNER, LEAVES = 2**DEPTH - 1, 2**DEPTH
 """Nodes of a tree that may be cut, those of node v are 2 v + 1 and 2 v + 2; and its leaves."""
-NOWHERE = 1e31  # a cut that all rows are left of
+NOWHERE = 1e31  # all rows lie left of this cut
 CURVATURE_MIN = 1e-6
 Codes = NDArray[np.uint8]
 
-_MORE = 1.0 + 1e-9  # a gain is larger than another one if it is so by more than round-off
+_MORE = 1.0 + 1e-9  # a gain counts as larger only beyond round-off
 
 
 @njit(cache=True, nogil=True)
@@ -44,7 +44,7 @@ def encode(held: Floats, edges: Floats, codes: Codes, n: int) -> None:
 
 @njit(cache=True, nogil=True)
 def draw_edges(state: Any, held: Floats, n: int, edges: Floats) -> None:
-    """The numbers of rows that are drawn, per column, without repetition; NOWHERE behind them."""
+    """The numbers of rows that are drawn, per column, without repetition; then NOWHERE."""
     for b in range(edges.shape[1]):
         row = int(draw(state, 2 + b) * n)
         for j in range(edges.shape[0]):

@@ -61,7 +61,7 @@ def _descend(trees: Floats, t: int, at: int, x: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _probabilities(f: Floats, p: Floats) -> None:
-    """Probabilities p (C,) of outputs f (K,); p of one class is that of it and one that there is not yet (2,)."""
+    """Probabilities p (C,) of outputs f (K,); with one class, p also holds one not seen yet (2,)."""
     if f.shape[0] == 1:
         p[1] = 1.0 / (1.0 + math.exp(-f[0])) if f[0] > -700.0 else 0.0
         p[0] = 1.0 - p[1]

@@ -51,7 +51,7 @@ from core.numerics.weighting import bounded_square, deviation, expect, weigh_and
 MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIXING = 0, 1, 2, 3, 4, 5, 6, 8, 10
 """Where in the numbers of a bank its parts begin: K; D; m, the columns that predict; whether numbers are learned; rows
 between two refreshes; the loss D to expect; least and largest label of a regression; slope and curvature of the
-probabilities; the weights v. Behind these come the members, each with its counters, mean_square, Q, R and W."""
+probabilities; the weights v. Then come the members, each with its counters, mean_square, Q, R and W."""
 CHUNK_ROWS = 1024  # rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do
 SCORE_MAX = 1.5
 DEVIATION_MAX = 3.0  # largest deviation, in widths of the range of the labels

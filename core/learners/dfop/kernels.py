@@ -195,7 +195,7 @@ SCRATCH = 5
 
 
 @njit(cache=True, nogil=True)
-def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would have to hand all of its state about
+def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would have to pass all of its state around
     rows: GivenRows,
     state: MemberState,
     predicted: Forecasts,
@@ -206,8 +206,9 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
 ) -> tuple[int, int]:
     """Test, then train on rows start, start + 1, ... until Q must be refreshed.
 
-    It is at the row numbers divisible by ``refresh_rows``, a power of two. State and scratch are updated, the a-priori
-    predictions are written. ``refreshed``: whether Q has just been refreshed because row ``start`` found it spoiled.
+    This happens at row numbers divisible by ``refresh_rows``, a power of two. State and scratch are updated, the
+    a-priori predictions are written. ``refreshed``: whether Q has just been refreshed because row ``start`` found it
+    spoiled.
 
     Returns:
         The next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and come

@@ -234,7 +234,7 @@ def _clear(W: Floats, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Ints, K: int, grows: bool) -> int:
-    """Candidates whose epoch is over restart from zero: Algorithm 1, lines 2 to 4. A growing bank's last one splits.
+    """Restart candidates whose epoch is over from zero: Algorithm 1, lines 2 to 4. A growing bank's last one splits.
 
     Returns the new count.
     """

@@ -380,7 +380,7 @@ def learn_rows(
 
 @njit(types.void(_STATE, int64), cache=True, nogil=True)
 def start_class(s: Gaussians, k: int) -> None:
-    """Class k as it is before its first row; its arrays are zero."""
+    """Initialise class k, whose arrays are zero."""
     s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
     s.stats[k, COUNT] = 1.0 - s.counters[STAGE] if s.constants[KIND] == VIGOW else 1.0
     if s.constants[PRIOR_SIZE] > 0.0:
