@@ -1,4 +1,4 @@
-"""One BLAS thread, as the service has it: the order of sums is part of what the tests compare."""
+"""One BLAS thread, as in the service: the tests compare results that depend on the order of sums."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from core.numerics.linalg import single_threaded
 
 @pytest.fixture(scope="session", autouse=True)
 def one_blas_thread():
-    """For all tests of the algorithms."""
+    """Limit BLAS to one thread for all tests of core."""
     limits = single_threaded()
     yield
     limits.restore_original_limits()

@@ -1,4 +1,4 @@
-"""Calls that are refused, and what they are refused for."""
+"""Calls that are refused, and the reasons."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from core.problems import Invalid
 
 
 def problems(call, *given, **named):
-    """Each thing that is wrong with what a call was given."""
+    """The problems that a refused call reports."""
     with pytest.raises(Invalid) as refused:
         call(*given, **named)
     return refused.value.problems
 
 
 def fields(call, *given, **named):
-    """The paths of what is wrong."""
+    """The paths of the problems."""
     return [problem.field for problem in problems(call, *given, **named)]

@@ -1,4 +1,4 @@
-"""The body of PUT /models/{name}: checked, completed, and compared by what it means."""
+"""The body of PUT /models/{name}: checked, completed, and compared by its meaning."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def refusal(**changes):
 
 
 def test_every_default_is_filled_in():
-    """What a client left out stands in the configuration."""
+    """The configuration contains the fields that a client left out."""
     expected = {
         "algorithm": "dfop",
         "task": "classification",
@@ -75,7 +75,7 @@ def test_every_default_is_filled_in():
     ],
 )
 def test_bodies_that_mean_the_same_are_the_same(one, other):
-    """An integer for a number, a default written out or left out: the same canonical text."""
+    """An integer for a number, an explicit or omitted default: the same canonical text."""
     assert Config.parse({**LEAST, **one}).canonical == Config.parse({**LEAST, **other}).canonical
 
 
@@ -102,7 +102,7 @@ def test_bodies_that_mean_the_same_are_the_same(one, other):
     ],
 )
 def test_bodies_that_mean_something_else_differ(one, other):
-    """0 is not false, an order is an order, a range is part of a feature."""
+    """0 is not false, order matters, a range is part of a feature."""
     assert Config.parse({**LEAST, **one}).canonical != Config.parse({**LEAST, **other}).canonical
 
 
@@ -125,7 +125,7 @@ CONFIGS = st.builds(
 
 @given(body=CONFIGS)
 def test_a_configuration_survives_json(body):
-    """Written to the store and read again, it is the same, whatever is in it."""
+    """Written to the store and read back, it is the same, whatever its content."""
     config = Config.parse(body)
     again = Config.parse(json.loads(config.canonical))
     assert (config, config.canonical) == (again, again.canonical)
@@ -179,22 +179,22 @@ KNOWN_PARAMS = ["bias", "forgetting_rate", "initial_variance", "random_features"
         ({"class_costs": {"a": 2}, "task": "regression"}, "class_costs", ANY),
     ],
 )
-def test_what_cannot_be_is_named_with_what_can(body, field, allowed):
-    """Unknown, of another type or out of range: by its place in the body, with its range or its choices."""
+def test_a_wrong_value_is_named_with_the_allowed_ones(body, field, allowed):
+    """Unknown, of another type or out of range: the refusal gives its path and its range or choices."""
     found = refusal(**body)
     assert {field} == {*found}
     assert allowed == found[field].allowed
 
 
 def test_a_window_and_a_fading_are_kept():
-    """Where they are not the defaults, which do not show in the JSON."""
+    """They appear in the JSON unless they are the defaults."""
     least = {"window": 10, "fading": 0.9}
     assert least == Config.parse({**LEAST, "metrics": least}).to_json()["metrics"]
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_only_the_task_is_needed(task):
-    """Left out, the algorithm is `auto`, at medium size; and an algorithm of one task needs no task either."""
+    """Without an algorithm it is `auto` at medium size; an algorithm with a single task needs no task."""
     config = Config.parse({"task": task})
     assert ("auto", task, {"size": "medium"}) == (config.algorithm_id, config.task, config.params)
     assert Config.parse({"algorithm": "auto", "task": task}) == config
@@ -213,11 +213,11 @@ def test_only_the_task_is_needed(task):
     ],
 )
 def test_another_type_says_what_it_must_be(param, value, problem):
-    """With its article, and with the words where some are allowed beside a number."""
+    """The message uses the right article, and mentions words if some are allowed besides a number."""
     assert problem == problems(param.check, value)[0].problem
 
 
-def test_the_ordinary_labels_that_look_odd():
+def test_unusual_labels_are_labels():
     """0, false and "" are labels like any other, also together."""
     assert (0, False, "") == Config.parse({**LEAST, "labels": [0, False, ""]}).labels
 
@@ -225,7 +225,7 @@ def test_the_ordinary_labels_that_look_odd():
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.id)
 @pytest.mark.parametrize("d", [1, 7, 40])
 def test_the_announced_size_is_the_size(monkeypatch, algorithm, d):
-    """What a model is refused for before anything is allocated is what it would take, with a full sample of rows."""
+    """The size checked before anything is allocated is the size it takes, with a full sample of rows."""
     monkeypatch.setattr(row_sample, "SAMPLE_ROWS_MAX", 30)
     columns = {"params": {"compressed_dim": d}} if algorithm.sparse else {"features": [f"x{i}" for i in range(d)]}
     model = Fed({"algorithm": algorithm.id, "task": algorithm.tasks[0], **columns})
@@ -237,21 +237,21 @@ def test_the_announced_size_is_the_size(monkeypatch, algorithm, d):
 
 
 def test_costs_name_labels_by_their_json_keys():
-    """The label false is declared as false and named as "false"; without declared labels any may be named."""
+    """The label false is declared as false and named "false"; without declared labels any key is allowed."""
     assert {"false": 2.5} == Config.parse({**LEAST, "labels": [False, "a"], "class_costs": {"false": 2.5}}).class_costs
     assert ["false", "a"] == refusal(labels=[False, "a"], class_costs={"0": 2})["class_costs.0"].allowed
     assert {"anything": 2.0} == Config.parse({**LEAST, "class_costs": {"anything": 2}}).class_costs
 
 
 def test_costs_need_probabilities(monkeypatch):
-    """Without them no cost is to be expected."""
+    """An expected cost needs a probability."""
     silent = replace(ALGORITHMS["dfop"], id="silent", probabilities=False)
     monkeypatch.setitem(ALGORITHMS, "silent", silent)
     assert "which silent does not have" in refusal(algorithm="silent", class_costs={"a": 2})["class_costs"].problem
 
 
 def test_a_field_among_the_parameters_is_sent_back_to_its_place():
-    """Parameters are the algorithm's; what is beside them is said to be."""
+    """Parameters belong to the algorithm; the refusal says where the field belongs."""
     found = refusal(params={"class_costs": {"UP": 2}, "missing": "mean", "bias": True})
     assert {"params.class_costs", "params.missing"} == {*found}
     assert 'is a field of the model: write it next to "params"' == found["params.missing"].problem

@@ -1,4 +1,4 @@
-"""Changes of a configuration: what can be changed, what becomes of it, and whose states a model takes over."""
+"""Changes of a configuration: what can change, the result, and whose states a model accepts."""
 
 import pytest
 
@@ -39,8 +39,8 @@ def test_a_change_is_what_the_model_would_have_been_created_with(asked):
     assert Config.parse({**BODY, **asked}).canonical == changed(CONFIG, asked).canonical
 
 
-def test_null_gives_the_default_back():
-    """Of every field; for the drift tests it means none, as it does where a model is created."""
+def test_null_restores_the_default():
+    """For every field; for the drift tests null means none, as at creation."""
     other = Config.parse(
         {**BODY, "on_drift": "reset", "missing": "mean", "description": "x", "tags": {"a": "b"}, "watch": None}
         | {"watch": {"error_rate": {"delta": 0.01}}}
@@ -52,8 +52,8 @@ def test_null_gives_the_default_back():
 @pytest.mark.parametrize(
     "field", ["algorithm", "task", "params", "seed", "lags", "metrics", "features", "labels", "colour"]
 )
-def test_what_cannot_be_changed_is_named_with_what_to_do(field):
-    """What belongs to the mathematics, what a switch is for, and what is no field at all."""
+def test_an_unchangeable_field_is_named_with_what_to_do(field):
+    """Fields of the mathematics, fields that need a switch, and unknown fields."""
     found = refused({field: None, "on_drift": "reset"})
     assert {field} == set(found)
     assert list(CHANGEABLE) == found[field].allowed
@@ -80,19 +80,19 @@ def test_what_cannot_be_changed_is_named_with_what_to_do(field):
     ],
 )
 def test_a_wrong_value_is_refused_by_name(asked, field):
-    """As where a model is created."""
+    """As at creation."""
     assert field in refused(asked)
 
 
-def test_an_action_needs_a_test_that_asks_for_it():
-    """The tests cannot be taken from a model that acts on them, unless the action goes as well."""
+def test_an_action_needs_a_test_that_triggers_it():
+    """The tests cannot be removed from a model that acts on them unless the action goes as well."""
     acting = Config.parse({**BODY, "on_drift": "reset"})
     assert "on_drift" in refused({"watch": None}, acting)
     assert "report" == changed(acting, {"watch": None, "on_drift": None}).on_drift
 
 
 def test_the_fields_that_differ_are_named():
-    """By what they mean: a default written out is no difference, false is not 0."""
+    """They are compared by meaning: an explicit default is no difference, false is not 0."""
     assert [] == fields_changed(CONFIG, changed(CONFIG, {"missing": "error", "tags": {}}))
     assert ["on_drift", "tags"] == fields_changed(CONFIG, changed(CONFIG, {"tags": {"a": "b"}, "on_drift": "reset"}))
     one, other = (Config.parse({**BODY, "labels": labels}) for labels in ([0, 1], [False, True]))
@@ -120,8 +120,8 @@ def test_the_fields_that_differ_are_named():
         ({"algorithm": "rls"}, False),
     ],
 )
-def test_a_state_is_taken_over_where_the_mathematics_agree(other, expected):
-    """What can be changed need not agree; labels and categories may have been added behind the common ones."""
+def test_a_state_is_accepted_if_the_mathematics_agree(other, expected):
+    """Changeable fields may differ; labels and categories may have been added after the common ones."""
     config = Config.parse({**BODY, **other})
     assert (expected, expected) == (interchangeable(CONFIG, config), interchangeable(config, CONFIG))
 
@@ -149,15 +149,15 @@ MORE_DAYS = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "
     ],
 )
 def test_where_another_configuration_is_asked_for(change, said, allowed):
-    """Each field, of parameters each one, with what to do and, where it is short, what the model has."""
+    """Each field, and each parameter, with what to do and, if it is short, the model's current value."""
     found = differences(CONFIG, Config.parse({**BODY, **change}))
     assert [*said] == [problem.field for problem in found]
     assert found[0].problem.startswith(said[found[0].field])
     assert allowed == found[0].allowed
 
 
-def test_what_a_change_can_name_comes_first():
-    """A model whose features and labels follow from its rows says so."""
+def test_changeable_fields_come_first():
+    """A model whose features and labels come from its rows says so."""
     found = differences(Config.parse({"task": "classification"}), Config.parse({**BODY, "on_drift": "reset"}))
     assert ["on_drift", "algorithm", "features", "labels"] == [problem.field for problem in found]
     assert {"were not declared at creation, but follow from the rows: omit them"} == {

@@ -1,4 +1,4 @@
-"""The digests that changes are compared by: of everything in the catalogue, repeatable, and of values alone."""
+"""The digests that compare changes of the code: they cover the catalogue, repeat, and depend on values alone."""
 
 import math
 import struct
@@ -12,7 +12,7 @@ from tests.core.digests.streams import STREAMS
 
 
 def test_every_algorithm_lives_with_every_task():
-    """An algorithm that is added gets a stream for each of its tasks."""
+    """Every algorithm has a stream for each of its tasks."""
     assert {(one.id, task) for one in ALGORITHMS.values() for task in one.tasks} == {
         (stream.algorithm, stream.task) for stream in STREAMS.values()
     }
@@ -21,7 +21,7 @@ def test_every_algorithm_lives_with_every_task():
 
 @pytest.mark.parametrize("name", ["odm", "rls regression"])
 def test_a_digest_repeats_and_shows_a_change(name):
-    """Rows, events and three digests; other tests for drift find other events, and answer as before."""
+    """Rows, events and three digests; another drift test finds other events but leaves the answers unchanged."""
     stream = STREAMS[name]
     told = Life(stream).live().split()
     assert told == Life(stream).live().split()
@@ -30,7 +30,7 @@ def test_a_digest_repeats_and_shows_a_change(name):
     assert told[4] != other[4]
 
 
-def test_values_count_and_not_how_they_are_held():
+def test_only_values_count_and_not_their_representation():
     """Keys in any order, arrays or lists, any NaN; but 1 is not 1.0, nor 0.0 the same as -0.0."""
     other_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))[0]
     assert canonical({"a": [1.5, math.nan], "b": None}) == canonical({"b": None, "a": np.array([1.5, other_nan])})

@@ -1,4 +1,4 @@
-"""Models that are fed one segment per entry, alone or with a twin that must do the same, bit for bit."""
+"""Models that get one segment per entry, alone or with a twin that must do the same, bit for bit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,14 +17,14 @@ class Fed:
 
     Attributes:
         machine: the model.
-        version: of its last entry.
+        version: the version of its last entry.
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self.machine, self.version = Model.first(Config.parse(body)), 0
 
     def commit(self, segment: Segment) -> Outcome:
-        """The outcome of an entry with one segment."""
+        """Apply an entry with one segment and return its outcome."""
         self.version += 1
         (outcome,) = apply(self.machine, Entry(self.version, 1000 * self.version, (segment,)))
         return outcome
@@ -39,11 +39,11 @@ class Fed:
         return self.commit(Configure(changes))
 
     def predict(self, X: Any) -> Prediction:
-        """The prediction of rows."""
+        """The prediction for rows."""
         return read.predict(self.machine.own, np.ascontiguousarray(X))
 
     def served(self, X: Any) -> ServedPrediction:
-        """The prediction of one row as its client gets it."""
+        """The prediction for one row as its client gets it."""
         return read.returned_prediction(self.machine.own, self.predict(X), 0)
 
     @property
@@ -61,7 +61,7 @@ class Twin(Fed):
     """A model with a twin that is saved and loaded before it applies the same entry."""
 
     def commit(self, segment: Segment) -> Outcome:
-        """The outcome of both."""
+        """Apply the entry to both and return the outcome."""
         twin, _ = save.from_bytes(save.to_bytes(self.machine))
         outcome = super().commit(segment)
         entry = Entry(self.version, 1000 * self.version, (segment,))

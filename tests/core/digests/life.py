@@ -1,4 +1,4 @@
-"""A model that lives through a stream of tests.core.digests.streams, and the digests of what it says."""
+"""A model that lives through a stream of tests.core.digests.streams, and the digests of its answers."""
 
 import hashlib
 import math
@@ -13,7 +13,7 @@ from tests.core.digests.streams import WATCH, WIDE, Source, Stream
 
 
 class Life:
-    """A model that lives through its stream, and the digests of what it says."""
+    """A model that lives through its stream, and the digests of its answers."""
 
     def __init__(self, stream: Stream) -> None:
         declared = {"features": [*stream.features]} if stream.features and stream.features is not WIDE else {}
@@ -23,7 +23,7 @@ class Life:
         self._said, self._scored = hashlib.blake2b(digest_size=6), hashlib.blake2b(digest_size=6)
 
     def live(self) -> str:
-        """All of it: rows learned, events, digests."""
+        """Run the whole life and return its rows, events and digests."""
         model, stream = self._model, self._stream
         self._learn(*[1] * 40)
         for name, body in stream.challengers.items():
@@ -57,7 +57,7 @@ class Life:
         return f"{rows + model.rows:5} {events:3} {digests}"
 
     def _change(self) -> None:
-        """A change of features that is aborted, and one that is not."""
+        """Abort one change of features and complete another."""
         model, new = self._model, self._stream.change
         both = self._stream.features + new
         for mapping, end in (("kernel", "abort"), ("linear", "complete")):
@@ -71,7 +71,7 @@ class Life:
         self._features = new
 
     def _learn(self, *counts: int | tuple[int, ...]) -> None:
-        """Entries; a tuple is one of several requests."""
+        """Learn one entry per count; a tuple is one entry of several requests."""
         for count in counts:
             sizes = (count,) if isinstance(count, int) else count
             self._say(self._model.learn(*(self._source.request(size, self._features) for size in sizes)))
@@ -85,13 +85,13 @@ class Life:
             self._say(self._model.label(late, self._source.labels(part)))
 
     def _restart(self) -> None:
-        """Look at the model, save it, load it, look again."""
+        """Read the model, save and load it, then read it again."""
         self._look()
         self._model.restart()
         self._look()
 
     def _look(self) -> None:
-        """What a client reads counts."""
+        """Reads count: add a prediction and the metrics to the digests."""
         self._say(self._model.predict(self._source.rows(3, self._features)[0]))
         self._scored.update(canonical(self._model.metrics()))
 

@@ -1,7 +1,7 @@
-"""A model in a client's terms: all that tests.benchmarks.state_digests knows of core, and the one seam of it.
+"""A model in a client's terms: the only part of tests.benchmarks.state_digests that knows core.
 
-A change of core's surface changes this file in the same commit, and this file then drives the old surface as well
-(``try`` the new import, else the old one) for as long as the commit that is compared with may have it.
+A commit that changes core's surface changes this file too. The file then also drives the old surface
+(``try`` the new import, else the old one) as long as the other commit in a comparison may still have it.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ OUTCOME = ("predictions", "losses", "p_true", "rows", "learned", "mapped", "join
 
 
 def _answered(segment: Any, outcome: Any) -> dict[str, Any]:
-    """What is answered, by the names of ``OUTCOME``, of which each kind of segment has some."""
+    """The fields of ``OUTCOME`` that the answer to this kind of segment has."""
     if outcome.refusal is not None:
         return {}
     if isinstance(segment, Rows):
@@ -39,7 +39,7 @@ def _answered(segment: Any, outcome: Any) -> dict[str, Any]:
 
 
 class Late(NamedTuple):
-    """A prediction that was tracked: its row as it was read, and what was said of it."""
+    """A tracked prediction: its row as it was read, and the prediction that was returned."""
 
     space: str
     raw: Any
@@ -47,14 +47,14 @@ class Late(NamedTuple):
 
 
 class Model:
-    """What a client does with a model, in the client's terms: all that this program knows of core."""
+    """What a client does with a model, in the client's terms; nothing else in this program knows core."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._machine = CoreModel.first(Config.parse(config))
         self._version = 0
 
     def _commit(self, *segments: Any) -> list[dict[str, Any]]:
-        """An entry; what is answered, which for a refusal is nothing."""
+        """Apply one entry and return its answers; the answer to a refusal is empty."""
         self._version += 1
         outcomes = apply(self._machine, Entry(self._version, 1000 * self._version, segments))
         return [_answered(*each) for each in zip(segments, outcomes, strict=True)]
@@ -64,7 +64,7 @@ class Model:
         return np.concatenate([space.row(row, missing) for row in rows])
 
     def learn(self, *requests: "Request") -> list[dict[str, Any]]:
-        """Rows with labels, as one entry."""
+        """Learn labelled rows as one entry."""
         space, features = self._machine.feedback_schema or self._machine.config.space, None
         if space is None:
             first = requests[0].rows[0]
@@ -78,7 +78,7 @@ class Model:
         )
 
     def predict(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """What is answered of rows of the features in force."""
+        """Predict rows of the features in force."""
         machine = self._machine
         found = read.predict(machine.own, self._read(rows, machine.prediction_schema))
         told = {"predictions": read.named(machine.own, found.value), "std": found.std}
@@ -89,30 +89,30 @@ class Model:
         return {**told, "probabilities": found.probabilities, "labels": labels.labels}
 
     def track(self, row: dict[str, Any]) -> Late:
-        """A prediction whose label will come."""
+        """Make a prediction whose label comes later."""
         space = self._machine.prediction_schema
         raw = self._read([row], space)
         return Late(space.id, raw, read.predict_to_keep(self._machine, raw)[1][0])
 
     def label(self, late: Late, labels: Any) -> list[dict[str, Any]]:
-        """The label of a tracked prediction."""
+        """Send the label of a tracked prediction."""
         return self._commit(Rows(late.space, None, late.raw, labels, served=late.served))
 
     def switch(self, action: Any, features: tuple[Any, ...] | None = None, mapping: Any = None) -> list[dict[str, Any]]:
-        """A step in a change of features."""
+        """Take a step in a change of features."""
         return self._commit(Switch(action, None if features is None else parse_features([*features]), mapping))
 
     def overlap(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Rows without labels, with old and new features."""
+        """Send unlabelled rows that have old and new features."""
         space = self._machine.feedback_schema
         return self._commit(Overlap(space.id, self._read(rows, space)))
 
     def challenge(self, name: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Put a challenger beside the model."""
+        """Start a challenger."""
         return self._commit(plans.plan_challenge(self._machine, name, body, 8)[0])
 
     def promote(self, name: str) -> list[dict[str, Any]]:
-        """Make a challenger the model, and take the former model away."""
+        """Make a challenger the model, and remove the former model."""
         return self._commit(Promote(name)) + self._commit(Withdraw("previous"))
 
     def configure(self, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ class Model:
         return self._commit(Configure(changes))
 
     def reset(self) -> list[dict[str, Any]]:
-        """Begin anew."""
+        """Start over."""
         return self._commit(Reset())
 
     def snapshot(self) -> bytes:
@@ -128,11 +128,11 @@ class Model:
         return bytes(save.to_bytes(self._machine))
 
     def restore(self, state: bytes) -> list[dict[str, Any]]:
-        """Take over a snapshot."""
+        """Restore a snapshot."""
         return self._commit(Restore(state, size=len(state)))
 
     def restart(self) -> None:
-        """Save the model, and go on with what is loaded."""
+        """Save the model and continue with the loaded copy."""
         self._machine, _ = save.from_bytes(save.to_bytes(self._machine))
 
     @property
@@ -141,7 +141,7 @@ class Model:
         return self._machine.rows
 
     def metrics(self) -> list[Any]:
-        """Metrics, phase and experts, and the challengers with theirs."""
+        """Metrics, phase and experts, and the same for each challenger."""
         machine = self._machine
         beside = [
             [name, one.promote, read.learner_metrics(one.parts), one.difference.report()]

@@ -7,7 +7,7 @@ import numpy as np
 
 ROWS = 2000
 SHIFT, FLIP, BACK = 280, 620, 800
-"""Where the rows move, where the labels turn round, and where the rows move back."""
+"""The rows where the values shift, where the labels flip, and where the values shift back."""
 LABELS = ("UP", "DOWN", 0)
 WORDS = 24
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
@@ -26,12 +26,12 @@ class Stream(NamedTuple):
     """A model and its rows.
 
     Attributes:
-        config: fields of its configuration beside algorithm and task.
-        features: of its rows; () for words.
-        change: the features that it changes to; () where it does not.
-        gaps: the share of values that are missing.
-        weights, discounts: whether rows have them.
-        challengers: their bodies; one that is not promoted by itself is promoted on request.
+        config: configuration fields other than algorithm and task.
+        features: the features of its rows; () for words.
+        change: the features it changes to; () for no change.
+        gaps: the share of missing values.
+        weights, discounts: whether the rows have them.
+        challengers: their bodies; a challenger without automatic promotion is promoted on request.
     """
 
     algorithm: str
@@ -91,7 +91,7 @@ STREAMS = {
 
 
 class Request(NamedTuple):
-    """Rows that are sent together."""
+    """Rows sent together."""
 
     rows: list[dict[str, Any]]
     labels: Any
@@ -100,7 +100,7 @@ class Request(NamedTuple):
 
 
 class Source:
-    """The rows of a stream, which drift."""
+    """The rows of a stream; they drift."""
 
     def __init__(self, stream: Stream) -> None:
         rng = np.random.default_rng(7)
@@ -128,7 +128,7 @@ class Source:
         self._labels = score if stream.task == "regression" else _classes(score)
 
     def rows(self, count: int, features: tuple[Any, ...]) -> tuple[list[dict[str, Any]], slice]:
-        """The next rows, of some features, and their places."""
+        """The next rows, with the given features, and their positions in the stream."""
         part = slice(self._at, self._at + count)
         self._at = part.stop
         if not self._stream.features:
@@ -137,7 +137,7 @@ class Source:
         return [self._row(at, [*names]) for at in range(part.start, part.stop)], part
 
     def _row(self, at: int, names: list[str]) -> dict[str, Any]:
-        gaps = self._gaps[at] if self._at > 1 else ()  # the first row is whole
+        gaps = self._gaps[at] if self._at > 1 else ()  # the first row has no gaps
         missing = {name for name, gap in zip(names, gaps, strict=False) if gap}
         return {name: None if name in missing else self._columns[name][at] for name in names}
 
@@ -153,6 +153,6 @@ class Source:
 
 
 def _classes(score: Any) -> list[Any]:
-    """Labels; two of the three come later."""
+    """Labels; two of the three first appear later."""
     known = np.minimum(1 + np.arange(ROWS) // 30, len(LABELS))
     return [LABELS[at] for at in np.clip(np.floor((score + 2) / 4 * known), 0, known - 1).astype(int)]

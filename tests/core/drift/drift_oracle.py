@@ -1,4 +1,4 @@
-"""The drift watch as its docstring defines it: every row kept, every window summed anew."""
+"""The drift watch by its definition: it keeps every row and sums every window from scratch."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Oracle:
-    """Alarms as (kind, row, class, columns, window rows, before, after), row by row.
+    """Alarms as (kind, row, class, columns, window rows, before, after), in the order of their rows.
 
     ``ranges`` is (2, D) with NaN where nothing is declared; ``delta`` and ``batch`` serve both tests.
     """

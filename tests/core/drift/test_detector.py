@@ -1,4 +1,4 @@
-"""The drift watch: the compiled tests are those of the definition, in any cut, for any finite rows."""
+"""The compiled drift tests agree with their definition, however rows are split and for any finite values."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def watch(regression=False, batch=20, ranges=OPEN, delta=0.3, kinds=("class_mean
 
 
 def stream(regression=False, rows=3000, seed=0):
-    """Rows that jump back and forth in a column and in how often they are wrong, so that there are many alarms."""
+    """Rows whose first column and error rate jump back and forth, so that there are many alarms."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, D)) * [1.0, 1e-3, 1e6, 0.0] + [0.0, 5.0, -1e7, 0.1]
     jump = np.arange(rows) // 400 % 2
@@ -39,7 +39,7 @@ def state(built):
 
 
 def absorbed(built, X, y, loss, cuts=()):
-    """Alarms with their rows in the whole stream."""
+    """Alarms, with row numbers counted from the start of the stream."""
     ends = sorted({*cuts, len(X)} - {0})
     alarms = []
     for start, stop in zip([0, *ends[:-1]], ends, strict=True):
@@ -72,7 +72,7 @@ def test_alarms_are_those_of_the_definition(regression, batch, declared):
 @kinds
 @pytest.mark.parametrize("batch", [7, 8, 20, 50])
 def test_alarms_come_only_where_the_labels_say_so(regression, batch):
-    """Between the rows that ``rows_to_test`` names nothing fires, and it looks no further than it must."""
+    """Alarms fire only at rows that ``rows_to_test`` names, and it does not stop more often than necessary."""
     X, y, loss = stream(regression)
     alarms = {alarm.row for alarm in absorbed(watch(regression, batch, delta=0.99), X, y, loss)}
     stepwise, row, ends = watch(regression, batch, delta=0.99), 0, set()
@@ -88,7 +88,7 @@ def test_alarms_come_only_where_the_labels_say_so(regression, batch):
 
 @pytest.mark.parametrize("scale", [1e-298, 1e-160, 1e-80, 1.0, 1e80, 1e160, 1e290])
 def test_any_scale_is_watched(scale):
-    """A clear shift is seen whatever the unit; a constant column never is one."""
+    """A clear shift raises an alarm whatever the unit; a constant column never does."""
     X, y, loss = stream()
     X[:, 0] += X[:, 0] > 1.0
     X[:, 1:] = 0.1 * scale
@@ -98,7 +98,7 @@ def test_any_scale_is_watched(scale):
 
 
 def test_a_level_far_from_zero_does_not_blur_the_means():
-    """1e9 plus a little: differences are taken from the first value, so round-off is no drift and drift is seen."""
+    """Values near 1e9: differences are taken from the first value, so only real drift is found, not round-off."""
     rng = np.random.default_rng(2)
     y, loss = np.zeros(4000, dtype=np.int64), np.zeros(4000)
     X = 1e9 + rng.normal(size=(4000, D))
@@ -109,7 +109,7 @@ def test_a_level_far_from_zero_does_not_blur_the_means():
 
 @kinds
 def test_a_restart_forgets_what_was(regression):
-    """Windows begin anew, classes and ranges stay: a jump at the restart is no drift, and later ones are."""
+    """Windows start over, classes and ranges stay: a jump at the restart is not drift, a later one is."""
     X, y, loss = stream(regression, 400)
     built = watch(regression)
     assert [] == built.absorb(X, y, loss)
@@ -119,8 +119,8 @@ def test_a_restart_forgets_what_was(regression):
     assert built.absorb(X - 3.0, y, np.full(400, 5000.0) if regression else np.ones(400))
 
 
-def test_who_only_guesses_has_nothing_to_lose():
-    """Two classes: errors of .5 that swing between them are no drift; from .2 on they are."""
+def test_a_coin_flip_raises_no_alarm():
+    """Two classes: an error rate of .5 that swings between them is not drift; at .25 it is."""
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, 4000)
     swing = np.where(np.arange(4000) // 500 % 2 == y, 0.25, -0.25)
@@ -131,7 +131,7 @@ def test_who_only_guesses_has_nothing_to_lose():
 
 
 def test_tests_that_are_off_see_nothing():
-    """Each alone finds what it finds beside the other; neither finds nothing."""
+    """Each test alone raises the alarms it raises together with the other; with both off there are none."""
     X, y, loss = stream()
     both = absorbed(watch(), X, y, loss)
     for kind in ("class_mean", "error_rate"):
@@ -141,7 +141,7 @@ def test_tests_that_are_off_see_nothing():
 
 
 def test_a_class_may_come_late():
-    """It has windows of its own from its first row on; those of the others go on."""
+    """A late class gets its own windows from its first row on; the windows of the others go on."""
     X, y, loss = stream()
     early, late = watch(), watch(classes=0)
     first = [int(np.flatnonzero(y == k)[0]) for k in range(CLASSES)]
@@ -156,8 +156,8 @@ def test_a_class_may_come_late():
 
 
 @kinds
-def test_costs_are_told_in_advance(regression):
-    """Its bytes are those announced."""
+def test_the_announced_size_is_the_real_one(regression):
+    """The detector takes exactly the bytes that ``detector_bytes`` announces."""
     built = watch(regression, batch=200)
     classes = 1 if regression else CLASSES
     tests = {kind: Settings() for kind in ("class_mean", "error_rate")}

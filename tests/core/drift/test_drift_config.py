@@ -1,4 +1,4 @@
-"""What a body may say of the drift watch, and how it is refused."""
+"""What a body may set for the drift watch, and how wrong values are refused."""
 
 import math
 
@@ -38,14 +38,14 @@ def watched(**changes):
     ],
 )
 def test_a_watch_lists_the_tests_that_run(given, expected):
-    """Left out, or nothing but other keys: both; else those that are listed and not null; none is null."""
+    """Left out, or with other keys only: both run; otherwise those listed and not null; without any it is null."""
     assert expected == watched(**given)["watch"]
     again = {**LEAST, "watch": expected}
     assert Config.parse({**LEAST, **given}).canonical == Config.parse(again).canonical
 
 
 def test_sparse_rows_have_no_class_means():
-    """Their columns mix all names: the error test alone is on, and the other one is refused with what there is."""
+    """Columns of sparse rows mix all names: only the error test runs; a refusal of the other lists what is allowed."""
     assert {"error_rate": BOTH["error_rate"]} == watched(algorithm="sparse_dfop")["watch"]
     assert NAMES[1:] == refusal(algorithm="sparse_dfop", watch={"class_mean": {}})["watch.class_mean"].allowed
 
@@ -82,15 +82,15 @@ RANGES = {"delta": "> 0 and < 1", "batch_size": ">= 2 and <= 10000"}
         ({"on_drift": "forget", "watch": {}}, "on_drift", ["report"]),
     ],
 )
-def test_what_cannot_be_is_named_with_what_can(given, field, allowed):
-    """By its place in the body, with its range or its choices; an action that nothing would ask for is none."""
+def test_a_wrong_value_is_named_with_the_allowed_ones(given, field, allowed):
+    """The refusal gives its path and its range or choices; an action needs a test that can trigger it."""
     found = refusal(**given)
     assert {field} == {*found}
     assert allowed == found[field].allowed
 
 
 def test_actions_are_kept():
-    """What was asked for stands in the configuration; it makes another model."""
+    """The configuration contains the requested action, and each action makes a different model."""
     texts = {Config.parse({**LEAST, "on_drift": action}).canonical for action in ("report", "reset", "forget")}
     assert 3 == len(texts)
     assert "forget" == watched(on_drift="forget")["on_drift"]

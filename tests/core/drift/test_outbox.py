@@ -1,4 +1,4 @@
-"""The outbox keeps the last events in order; episodes say which alarms are one drift, which of them is acted upon."""
+"""The outbox keeps the last events in order; episodes group alarms into drifts and decide which trigger the action."""
 
 import json
 
@@ -8,7 +8,7 @@ from core.drift.outbox import KEPT, LISTED_KEPT, LISTED_MAX, Change, Drift, Epis
 
 
 def drift(version, index=0, label="UP"):
-    """An alarm at a place."""
+    """An alarm at a position of the log."""
     changes = (Change("load", 0.25, 0.75),)
     return Drift(version, index, 10 * version, 1000, "class_mean", label, changes, None, None, 0.1, 400, 200, "report")
 
@@ -19,7 +19,7 @@ def later(row):
 
 
 def filled(count, joined=0):
-    """An outbox with events at versions 1 to count, each with so many later alarms."""
+    """An outbox with events at versions 1 to count, each with ``joined`` later alarms."""
     box = Outbox()
     for version in range(1, count + 1):
         box.put(drift(version))
@@ -29,7 +29,7 @@ def filled(count, joined=0):
 
 
 def test_a_reader_gets_what_comes_after_its_place():
-    """Places order the alarms, within one entry too."""
+    """Positions order the alarms, also within one entry."""
     box = Outbox()
     for place in ((1, 0), (3, 0), (3, 1), (7, 0)):
         box.put(drift(*place))
@@ -39,7 +39,7 @@ def test_a_reader_gets_what_comes_after_its_place():
 
 
 def test_old_alarms_fall_out_and_are_counted():
-    """The outbox is bounded; how many there have been is known."""
+    """The outbox is bounded, but it still counts all alarms."""
     box = filled(KEPT + 5)
     assert KEPT == len(box.after((0, 0, 0)))
     assert KEPT + 5 == box.total
@@ -47,7 +47,7 @@ def test_old_alarms_fall_out_and_are_counted():
 
 
 def test_later_alarms_join_the_newest_event():
-    """A reader gets the event again until it knows them all; the ones before it are complete."""
+    """A reader gets the event again until it has seen all its alarms; earlier events are complete."""
     box = filled(2, joined=1)
     assert (2, 0, 1) == box.last
     assert [] == box.after((2, 0, 1))
@@ -59,7 +59,7 @@ def test_later_alarms_join_the_newest_event():
 
 
 def test_the_lists_of_later_alarms_are_bounded():
-    """Each event lists some and counts all; together the oldest events lose theirs first."""
+    """Each event lists some and counts all; when the total is too large, the oldest events lose their lists first."""
     events = filled(KEPT, joined=LISTED_MAX + 5).after((0, 0, 0))
     assert {LISTED_MAX + 5} == {event.joined for event in events}
     assert LISTED_KEPT >= sum(len(event.alarms) for event in events) > LISTED_KEPT - LISTED_MAX
@@ -69,7 +69,7 @@ def test_the_lists_of_later_alarms_are_bounded():
 
 
 def test_an_alarm_out_of_order_is_refused():
-    """Nothing comes twice or late."""
+    """No alarm comes twice or late."""
     box = filled(3)
     with pytest.raises(ValueError, match="order"):
         box.put(drift(3))
@@ -108,7 +108,7 @@ def test_the_state_comes_back_through_json():
     ],
 )
 def test_a_state_that_cannot_be_is_refused(forge):
-    """Counts, order, places and numbers are checked before anything changes."""
+    """Counts, order, positions and numbers are checked before anything changes."""
     _, header = filled(3, joined=1).to_arrays()
     forge(header)
     box = filled(1)
@@ -118,30 +118,30 @@ def test_a_state_that_cannot_be_is_refused(forge):
 
 
 def places(rows, episode_rows, cooldown_rows=0):
-    """What becomes of alarms at these rows: "new", "quiet" for one that is held back, "joins"."""
+    """What happens to alarms at these rows: "new", "quiet" if held back, or "joins"."""
     episodes = Episodes()
     found = [episodes.place(row, episode_rows, cooldown_rows) for row in rows]
     return ["joins" if joins else "quiet" if held_back else "new" for joins, held_back in found]
 
 
 def test_alarms_after_the_first_one_join_it():
-    """As long as they come within the rows after the first alarm, not after the latest."""
+    """They join within a number of rows after the first alarm, not after the latest."""
     assert ["new", "joins", "joins", "new", "joins"] == places([10, 60, 110, 111, 211], episode_rows=100)
 
 
 def test_alarms_of_one_row_are_one_episode():
-    """Even where episodes have no length."""
+    """Even if episodes have no length."""
     assert ["new", "joins", "new"] == places([5, 5, 6], episode_rows=0)
 
 
-def test_the_cool_down_begins_at_an_episode_that_was_acted_upon():
-    """One that is held back does not prolong it; alarms that join are of no account."""
+def test_the_cool_down_begins_at_an_episode_that_triggered_the_action():
+    """An episode that is held back does not prolong it, and neither do alarms that join."""
     expected = ["new", "joins", "quiet", "quiet", "new", "quiet"]
     assert expected == places([10, 15, 100, 300, 511, 512 + 50], episode_rows=10, cooldown_rows=500)
 
 
 def test_other_lengths_go_on_with_the_episode():
-    """A configuration that changes ends nothing."""
+    """A change of the configuration does not end the episode."""
     episodes = Episodes()
     episodes.place(100, 10, 0)
     assert (True, False) == episodes.place(150, 50, 90)
@@ -153,7 +153,7 @@ def test_other_lengths_go_on_with_the_episode():
     "forged", [{"opened": -1}, {"opened": 1.0}, {"acted": 200}, {"acted": 0}, {"opened": 0}, {"more": 1}]
 )
 def test_episodes_that_cannot_be_are_refused(forged):
-    """Rows out of order or of another type."""
+    """Rows out of order or of the wrong type."""
     episodes = Episodes()
     with pytest.raises(ValueError, match="episodes|opened|acted|header"):
         episodes.load_arrays({}, {"opened": 100, "acted": 100, **forged})

@@ -1,4 +1,4 @@
-"""Schemas and values that several tests of features use."""
+"""Schemas and values that several feature tests use."""
 
 import math
 

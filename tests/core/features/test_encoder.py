@@ -12,7 +12,7 @@ from tests.core.features.schemas import FINITE, MIXED, NAN, schema
 
 
 def oracle(features, rows):
-    """Encoded rows by the book: each gap is the mean of the full list of what its column showed before."""
+    """Encoded rows by definition: each gap is filled with the mean of all earlier values of its column."""
     seen = [[] for _ in range(features.width)]
     encoded = []
     for row in rows:
@@ -59,7 +59,7 @@ def test_no_finite_value_makes_a_mean_overflow(values):
 
 
 def test_nothing_to_encode_is_passed_through():
-    """Plain complete rows come back as they are, without a copy, unless means are kept."""
+    """Complete numeric rows are returned without a copy, unless means are kept."""
     X = np.ones((2, 3))
     assert X is Encoder(schema(), "error").absorb(X)
     assert X is Encoder(schema(), "mean").encode(X)
@@ -67,14 +67,14 @@ def test_nothing_to_encode_is_passed_through():
 
 
 @pytest.mark.parametrize("X", [[[1.0, 4.0, 1.0]], [[1.0, -2.0, 1.0]], [[1.0, -0.5, 1.0]]])
-def test_what_no_reader_lets_through_is_an_error(X):
-    """An index of no category raises instead of corrupting anything."""
+def test_an_impossible_category_is_an_error(X):
+    """A category index out of range raises an error instead of corrupting anything."""
     with pytest.raises(ValueError, match="category"):
         Encoder(schema(MIXED), "error").absorb(np.array(X))
 
 
-def test_a_gap_that_was_read_before_gaps_were_refused_is_filled_as_then():
-    """With 0, or with the means, which go on; an encoder that never took any fills with 0."""
+def test_a_gap_read_before_gaps_were_refused_is_filled_as_before():
+    """With 0, or with the means, which stay in use; an encoder that never accepted gaps fills with 0."""
     gap, row = np.full((1, 2), NAN), np.array([[4.0, 6.0]])
     for before, fill in (("error", 0.0), ("zero", 0.0), ("mean", 4.0)):
         encoder = Encoder(schema(["a", "b"]), before)
@@ -87,7 +87,7 @@ def test_a_gap_that_was_read_before_gaps_were_refused_is_filled_as_then():
 
 
 def test_means_begin_where_gaps_are_filled_with_them():
-    """Going over to means starts them; going away from them drops them."""
+    """Switching to "mean" starts the means; switching away drops them."""
     gap, encoder = np.full((1, 2), NAN), Encoder(schema(["a", "b"]), "zero")
     encoder.absorb(np.array([[100.0, 100.0]]))
     encoder.configure("mean")

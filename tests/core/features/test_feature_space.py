@@ -1,4 +1,4 @@
-"""The space that is to follow the one in force: what is refused, and how both are sent together."""
+"""The next feature space: what is refused, and how rows carry both spaces during the overlap."""
 
 import numpy as np
 import pytest
@@ -32,10 +32,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("raw", "field"), REFUSED)
 def test_what_cannot_follow_is_refused_by_field(raw, field):
-    """No names, names twice, the same names, kept names declared otherwise, columns of one name in both."""
+    """No names, duplicate names, unchanged names, kept names of another type, two columns with one name."""
     found = problems(parse_next, raw, NOW)
     assert field == found[0].field
-    if raw == ["x", "day"]:  # with how it is declared now
+    if raw == ["x", "day"]:  # the problem shows the current declaration
         assert DAY == found[0].allowed
 
 
@@ -43,19 +43,19 @@ def test_what_cannot_follow_is_refused_by_field(raw, field):
                                  ["a", {**DAY, "categories": ["tue", "wed"]}, "b"], ["a", DAY, {"name": "b", "max": 9}],
                                  ["a", DAY, "b"]])  # fmt: skip
 def test_what_can_follow_is_taken(raw):
-    """New names, fewer names, more names; another range or other categories of a kept one, also of the same names."""
+    """New names, fewer names, more names; a kept name may change its range or its categories."""
     features = parse_next(raw, NOW)
     assert parse_features(raw) == features
     assert fits(features, NOW)
 
 
 def test_features_of_another_moment_do_not_fit():
-    """What was checked against other features may not follow these."""
+    """Features checked against an earlier space do not fit the current one."""
     assert not fits(NOW.features, NOW)
 
 
 def test_both_spaces_together_are_the_old_features_then_the_new_names():
-    """And each space finds its columns in such a row."""
+    """Each space finds its own columns in such a row."""
     new = Schema(parse_features(["y", {"name": "b", "max": 9}, "x"]))
     both = union(NOW, new.features)
     assert ("a", "day", "b", "y", "x") == both.names
@@ -65,7 +65,7 @@ def test_both_spaces_together_are_the_old_features_then_the_new_names():
 
 
 def test_both_spaces_together_read_what_one_of_them_can():
-    """The old categories and then the new ones; any number where one of two ranges is a limit."""
+    """Old categories followed by new ones; no limit unless both ranges have one."""
     new = parse_features([{**DAY, "categories": ["wed", "mon"]}, {"name": "b", "min": 0, "max": 9, "outside": "clip"}])
     both = union(NOW, new)
     assert ("mon", "tue", "wed") == both.features[1].categories
@@ -74,7 +74,7 @@ def test_both_spaces_together_read_what_one_of_them_can():
 
 
 def test_each_space_takes_its_own_reading_of_a_row_of_both():
-    """Categories by its own numbers, those it does not have as others; numbers clipped where it has limits."""
+    """It numbers categories its own way, maps unknown ones to "other" and clips numbers to its own limits."""
     new = Schema(parse_features([{**DAY, "categories": ["wed", "mon"]}, {"name": "b", "max": 1, "outside": "clip"}]))
     both = union(NOW, new.features)
     raw = np.array([[5.0, code, 7.0] for code in (0.0, 1.0, 2.0, OTHER, np.nan)])

@@ -64,7 +64,7 @@ from tests.core.refusals import fields, problems
     ],
 )
 def test_a_declaration_that_cannot_be_is_refused(named, raw):
-    """Each thing wrong is named by its path."""
+    """Each problem is named by its path."""
     assert named == fields(parse_features, raw)
 
 
@@ -81,7 +81,7 @@ def test_a_schema_knows_its_columns():
 
 
 def test_the_id_is_that_of_the_declaration():
-    """Equal declarations have equal ids; order, categories and ranges make another; the digest is fixed for ever."""
+    """Equal declarations have equal ids; another order, category or range changes the id; the digest never changes."""
     assert schema(MIXED).id == schema(MIXED).id
     others = [["a", "b"], ["b", "a"], [{"name": "a", "min": 0}, "b"], MIXED, [MIXED[0], MIXED[1]]]
     assert len(others) == len({schema(raw).id for raw in others})
@@ -90,7 +90,7 @@ def test_the_id_is_that_of_the_declaration():
 
 @pytest.mark.parametrize("raw", [["a"], ["a", "b", "c"], MIXED])
 def test_a_row_is_read_by_names(raw):
-    """Whatever the order of the names, numbers stand in schema order and categories are indices."""
+    """Whatever the order of the names, numbers come out in schema order and categories as indices."""
     values = {"x": 3, "c": 2.5, "b": -1, "day": 1.0, "load": 2, "a": 10**18}
     expected = [2.0 if name == "day" else float(values[name]) for name in schema(raw).names]
     row = schema(raw).row({name: values[name] for name in reversed(schema(raw).names)}, False)
@@ -101,26 +101,26 @@ def test_a_row_is_read_by_names(raw):
 @pytest.mark.parametrize("value", [True, "1", [], {}, math.nan, math.inf, -math.inf, 10**400, -(10**400), 1j])
 @pytest.mark.parametrize("missing_allowed", [False, True])
 def test_what_is_no_number_is_refused(value, missing_allowed):
-    """Booleans, texts and what is not finite are no numbers, in a row and in a block."""
+    """Booleans, texts and non-finite values are not numbers, neither in a row nor in a block."""
     assert ["features.b"] == fields(schema().row, {"a": 1, "b": value, "c": 1}, missing_allowed)
     assert ["data[1][1]"] == fields(schema().block, ["c", "b", "a"], [[1, 2, 3], [1, value, 3]], missing_allowed)
 
 
 def test_integers_that_cancel_are_still_too_large():
-    """A sum that is small proves nothing about integers beyond doubles."""
+    """A small sum does not prove that integers fit a double."""
     assert ["features.a", "features.b"] == fields(schema().row, {"a": 10**400, "b": -(10**400), "c": 1}, False)
 
 
 @given(st.lists(FINITE, min_size=3, max_size=3))
 def test_every_finite_number_gets_in(values):
-    """Any finite double is read bit for bit, even where the sum of a row overflows."""
+    """Any finite double is read bit for bit, even if the sum of the row overflows."""
     values = [max(values, key=abs)] * 2 + values[2:]
     assert [values] == schema().row(dict(zip("abc", values, strict=True)), False).tolist()
     assert [values, values] == schema().block("a b c".split(), [values, values], False).tolist()
 
 
 def test_unknown_and_missing_names_are_listed():
-    """A row names what it has too much and what it lacks, at most 20 of them, and allowed names."""
+    """The refusal names unknown and missing features, at most 20 of them, and lists the allowed names."""
     found = problems(schema().row, {"a": 1, "d": 2, "c": None}, False)
     assert ["features.d", "features.b", "features.c"] == [problem.field for problem in found]
     assert ["a", "b", "c"] == found[0].allowed
@@ -137,7 +137,7 @@ def test_a_missing_value_is_nan_where_it_may_be():
 
 
 def test_a_long_table_is_its_parts():
-    """It is read some thousand rows at a time, which shows nowhere; a cell is named by its row in the whole table."""
+    """Reading in chunks of some thousand rows does not show; a bad cell is named by its row in the whole table."""
     mixed, count = schema(MIXED), 5000
     rows = [[float(at), ["mon", "tue", 1, False][at % 4], at % 7 or None] for at in range(count)]
     texts = [["" if cell is None else json.dumps(cell).strip('"') for cell in row] for row in rows]
@@ -153,7 +153,7 @@ def test_a_long_table_is_its_parts():
 @settings(max_examples=60)
 @given(st.permutations(["a", "b", "c"]), st.integers(0, 3), st.integers(0, 4))
 def test_numbers_are_a_block(order, width, count):
-    """An array with its columns in any order, some absent, is read like the table of its values."""
+    """An array with its columns in any order, some absent, is read like a table of the same values."""
     columns, X = order[:width], np.arange(1.0, 1 + count * width).reshape(count, width)
     found = schema().numbers(columns, X, True)
     assert np.array_equal(schema().block(columns, X.tolist(), True), found, equal_nan=True)
@@ -195,7 +195,7 @@ def test_a_text_that_is_no_number_is_refused(cell):
 
 @pytest.mark.parametrize("word", sorted(MISSING_TEXTS))
 def test_a_word_for_a_missing_value(word):
-    """It is missing where numbers are expected, alone as well as among unusual cells."""
+    """It means missing in a numeric column, alone and among unusual cells."""
     for cell in ("3", "٣"):
         rows = [["1", word, "3"], ["1", "2", cell]]
         if cell == "3":
@@ -207,7 +207,7 @@ def test_a_word_for_a_missing_value(word):
 
 
 def test_texts_are_numbers_and_categories():
-    """Categories match by text or as the number they are; an empty cell is missing."""
+    """Categories match by text or by numeric value; an empty cell is missing."""
     table = schema(MIXED).block(["day", "x", "load"], [["1.0", "2e3", "-0.5"], ["false", "", "1"]], True, texts=True)
     assert np.array_equal([[-0.5, 2, 2000], [1, 3, NAN]], table, equal_nan=True)
     assert ["row 1, column day", "row 1, column x"] == fields(
@@ -216,7 +216,7 @@ def test_texts_are_numbers_and_categories():
 
 
 def test_an_empty_text_may_be_a_category():
-    """Where "" is a category, an empty cell is it and not missing."""
+    """If "" is a declared category, an empty cell is that category and not missing."""
     blank = schema([{"name": "a", "type": "categorical", "categories": ["x", ""]}, "b"])
     for missing_allowed in (False, True):
         assert [[1.0, 2.0]] == blank.block(["a", "b"], [["", "2"]], missing_allowed, texts=True).tolist()
@@ -224,7 +224,7 @@ def test_an_empty_text_may_be_a_category():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint64, ">f8"])
 def test_an_array_of_real_numbers_is_taken(dtype):
-    """Any real type becomes C-contiguous float64; what is that already is not copied."""
+    """Any real type becomes C-contiguous float64; an array that already is one is not copied."""
     X = np.asfortranarray([[1, 2, 3], [4, 1, 6]]).astype(dtype)
     raw = schema(MIXED).matrix(X, False)
     assert X.tolist() == raw.tolist()
@@ -247,7 +247,7 @@ def test_an_array_of_real_numbers_is_taken(dtype):
     ],
 )
 def test_an_array_that_does_not_fit_is_refused(named, X):
-    """Shape, type, infinities, NaN and indices of no category are named by row and column."""
+    """Shape, type, infinities, NaN and invalid category indices are named by row and column."""
     assert named == fields(schema(MIXED).matrix, np.asarray(X), False)
 
 

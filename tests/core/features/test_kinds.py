@@ -1,4 +1,4 @@
-"""Kinds of features: how their values are read, and what a learner sees of them."""
+"""Feature types: how their values are read, and which columns a learner gets."""
 
 import json
 import math
@@ -29,7 +29,7 @@ ALL = [DAY, PLAN, VIP, SENT, LOAD, LIMIT, "x"]
 
 
 def bucket(text, buckets=32):
-    """The bucket of a text by the definition: it must never change, since the log holds it."""
+    """The bucket of a text by definition: it must never change, since the log contains it."""
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "little") % buckets
 
 
@@ -49,7 +49,7 @@ def of_text(feature, text):
 
 
 def test_a_declaration_of_every_kind_survives_json():
-    """Defaults filled in; what was declared before there were kinds is written as ever."""
+    """Defaults are filled in; numeric and categorical features from before the other types keep their JSON."""
     features = parse_features(ALL)
     assert features == parse_features(json.loads(json.dumps([feature.to_json() for feature in features])))
     assert {"name": "day", "type": "categorical", "categories": ["mon", "tue", 1, False]} == features[0].to_json()
@@ -69,7 +69,7 @@ def test_the_type_follows_from_the_fields():
 
 
 def test_encoded_columns_have_names_and_ranges():
-    """As weights, explanations and drift events show them; a time's columns are never tested for drift."""
+    """As shown in weights, explanations and drift events; the columns of a time are never tested for drift."""
     mixed = schema([{"name": "p", "buckets": 2}, VIP, SENT, "x"])
     times = ["hour_sin", "hour_cos", "weekday_sin", "weekday_cos", "day_of_year_sin", "day_of_year_cos", "days"]
     assert ("p#0", "p#1", "vip", *(f"sent.{name}" for name in times), "x") == mixed.columns
@@ -104,12 +104,12 @@ def test_a_value_is_hashed_by_its_text(value, text):
 
 
 def test_known_buckets_stay():
-    """Some of them by number."""
+    """Some of them, as literal numbers."""
     assert [23, 6, 25] == [one(PLAN, value) for value in ("gold", "silver", "bronze")]
 
 
 def test_what_has_no_text_is_no_category():
-    """Fractions, lists and objects; null is missing."""
+    """Fractions, lists and objects are refused; null is missing."""
     for value in (1.5, [], {}, 10**400):
         with pytest.raises(Invalid):
             one(PLAN, value)
@@ -119,7 +119,7 @@ def test_what_has_no_text_is_no_category():
 
 @pytest.mark.parametrize("value", ["wed", 0, True, 1.5, "1", "false", 10**400, "y" * 300])
 def test_a_category_that_is_not_declared_is_other(value):
-    """All its columns are 0; a list is refused all the same."""
+    """All its columns are 0; a list is still refused."""
     assert OTHER == one(DAY, value)
     assert 2.0 == one(DAY, 1.0)
     assert OTHER == of_text(DAY, "wed")
@@ -137,7 +137,7 @@ def test_a_category_that_is_not_declared_is_other(value):
 
 
 def test_booleans_are_ones_and_zeros():
-    """true, false, 0 and 1; in CSV by any of their usual texts."""
+    """true, false, 0 and 1; in CSV also the usual spellings."""
     assert [1, 0, 1, 0, 1, 0] == [one(VIP, value) for value in (True, False, 1, 0, 1.0, 0.0)]
     assert [1, 0, 1, 0] == [of_text(VIP, text) for text in ("true", "False", "1", "0")]
     for value, kind in (("yes", "categorical"), (2, "numeric"), (0.5, "numeric")):
@@ -164,7 +164,7 @@ def test_booleans_are_ones_and_zeros():
     ],
 )
 def test_a_time_is_seconds_since_1970(text, moment):
-    """RFC 3339 or a number, in UTC where it names no offset."""
+    """RFC 3339 or a number; UTC if there is no offset."""
     assert moment.timestamp() == one(SENT, text) == of_text(SENT, text)
     assert moment.timestamp() == one(SENT, moment.timestamp()) == of_text(SENT, repr(moment.timestamp()))
 
@@ -173,7 +173,7 @@ def test_a_time_is_seconds_since_1970(text, moment):
     "value", ["yesterday", "", "2026-13-01", "0001-01-01T00:00:00+01:00", 1.7e12, -1e12, True, [], 10**400]
 )
 def test_what_is_no_time_is_refused(value):
-    """Milliseconds too: no year of theirs has four digits."""
+    """Milliseconds too: as seconds, they would be beyond the year 9999."""
     found = problems(one, SENT, value)
     assert ["features.sent"] == [problem.field for problem in found]
     assert found[0].allowed
@@ -182,7 +182,7 @@ def test_what_is_no_time_is_refused(value):
 @settings(max_examples=300)
 @given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)))  # noqa: DTZ001  UTC by definition
 def test_a_time_becomes_circles_and_elapsed_days(moment):
-    """As the calendar of the standard library says."""
+    """It agrees with the standard library's calendar."""
     moment = moment.replace(tzinfo=UTC)
     (columns,) = Encoder(schema([SENT]), "error").encode(np.array([[moment.timestamp()]])).tolist()
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -216,7 +216,7 @@ def test_the_bounds_of_times():
 
 
 def test_numbers_outside_their_range_are_clipped_or_refused():
-    """In a row, a table, an array and CSV; missing ones are within every range."""
+    """In a row, a table, an array and CSV; missing values are never outside."""
     both = schema([LOAD, LIMIT])
     assert [[10.0, 5.0]] == both.row({"load": 99, "limit": 5}, False).tolist()
     table = [[-1.0, -1], [3, None]]
@@ -245,7 +245,7 @@ def test_numbers_outside_their_range_are_clipped_or_refused():
 @settings(max_examples=60)
 @given(st.data())
 def test_a_table_of_every_kind_is_its_rows(data):
-    """Rows by names, tables and CSV agree: columns in any order, some absent, known values and others alike."""
+    """Rows by name, tables and CSV agree: columns in any order, some absent, known and unknown values."""
     space = schema([DAY, PLAN, VIP, SENT, LOAD, "x"])
     text = st.text("abc", min_size=1, max_size=3)
     kinds = {
@@ -267,7 +267,7 @@ def test_a_table_of_every_kind_is_its_rows(data):
 
 
 def test_an_array_holds_numbers_of_every_kind():
-    """Indices, integers that are hashed, zeros and ones, seconds; the client's array is not written to."""
+    """Indices, hashed integers, zeros and ones, seconds; the client's array is not modified."""
     space = schema(ALL)
     X = np.array([[3, 12, 1, 1.7e9, 11, 0, -5], [NAN, NAN, NAN, NAN, NAN, NAN, NAN]])
     before = X.copy()
@@ -279,7 +279,7 @@ def test_an_array_holds_numbers_of_every_kind():
 
 
 def test_names_that_are_ignored_are_passed_over():
-    """In rows and tables; a feature's own name cannot be ignored."""
+    """In rows and tables; a declared feature cannot be ignored."""
     space = schema(["a", PLAN]).reading(["note", "a"])
     row = {"note": [1], "a": 1, "plan": "x"}
     assert [[1.0, bucket("x")]] == space.row(row, False).tolist()

@@ -1,4 +1,4 @@
-"""Labels: what is one, when two are the same, in which order they came."""
+"""Labels: which values are labels, when two are the same, and the order of first appearance."""
 
 import json
 
@@ -43,7 +43,7 @@ def test_a_value_becomes_its_label(label, value):
 
 @given(st.lists(LABELS | st.sampled_from([1.0, 2.0, -0.0]), max_size=40))
 def test_a_list_of_values_becomes_their_labels(values):
-    """Many at once are each by itself, of one type or of several."""
+    """Converting many at once equals converting each one, whether they have one type or several."""
     expected = [canonical(value, "label") for value in values]
     assert typed(expected) == typed(canonical_all(values, str))
     known = LabelSet()
@@ -54,7 +54,7 @@ def test_a_list_of_values_becomes_their_labels(values):
 
 
 def test_values_are_known_only_where_they_are_labels_as_they_stand():
-    """Another type, another way to write a label and what is no label at all are looked at closely instead."""
+    """A different type, another spelling of a label or a value that is no label takes the slow path."""
     known = LabelSet([1, "a", True])
     assert known.knows([1, "a", True])
     for value in (1.0, "1", False, None, [], {}):
@@ -63,7 +63,7 @@ def test_values_are_known_only_where_they_are_labels_as_they_stand():
 
 @pytest.mark.parametrize("wrong", [None, 1.5, float("nan"), [], {}, "a" * 201, 2**63])
 def test_the_first_value_that_is_no_label_is_named(wrong):
-    """Whatever stands beside it."""
+    """Whatever the other values are."""
     for values in ([wrong, wrong], [1, 2, wrong], ["a", "b", wrong, wrong], [True, 1, wrong]):
         assert [f"labels[{values.index(wrong)}]"] == fields(canonical_all, values, "labels[{}]".format)
 
@@ -73,7 +73,7 @@ def test_the_first_value_that_is_no_label_is_named(wrong):
     [None, 1.5, 1e300, float("nan"), float("inf"), 2**63, -(2**63) - 1, [], {}, ["a"], "a" * 201, "\ud800", b"a", 1j],
 )
 def test_what_is_no_label_is_refused(value):
-    """Nulls, fractions, lists, huge numbers and broken Unicode are refused under the field's own name."""
+    """Nulls, fractions, lists, huge numbers and broken Unicode are refused; the problem names the field."""
     assert ["labels[3]"] == fields(canonical, value, "labels[3]")
 
 
@@ -87,7 +87,7 @@ def test_a_refusal_says_what_is_allowed():
 
 @given(LABELS)
 def test_the_key_is_the_key_json_would_write(label):
-    """A label as a JSON key reads as Python's own JSON writes it."""
+    """A label has the key that Python's own JSON would write."""
     assert [key(label)] == list(json.loads(json.dumps({label: None})))
 
 
@@ -134,7 +134,7 @@ def test_a_set_survives_json():
 
 @pytest.mark.parametrize("listed", [None, "ab", 5, ["a", "a"], [0, "0"], [1.5], [None]])
 def test_a_broken_header_is_refused(listed):
-    """A header that no set gave is a ValueError."""
+    """A header that no label set wrote is a ValueError."""
     with pytest.raises(ValueError, match="label"):
         LabelSet.from_header({"labels": listed})
 
@@ -160,7 +160,7 @@ def test_declared_labels_are_taken_in_order():
     ],
 )
 def test_a_declared_set_that_cannot_be_is_refused(named, raw):
-    """Too few, too many, twice the same, two under one key, no labels: named item by item."""
+    """Too few, too many, duplicates, two with one key, invalid labels: each problem names its item."""
     assert named == fields(parse_declared, raw, bound=3)
 
 
@@ -193,7 +193,7 @@ def test_a_cell_is_a_number_where_it_looks_like_one(label, cell):
 
 @pytest.mark.parametrize("cell", ["", "0.5", "1e300", "1e999", "9" * 19, "9" * 201, "9" * 10_000, "a" * 201])
 def test_a_cell_that_is_no_label_is_refused(cell):
-    """Fractions and what is too large or too long are no labels."""
+    """Fractions and values that are too large or too long are not labels."""
     with pytest.raises(Invalid):
         from_texts([cell], None, str)
 
@@ -202,7 +202,7 @@ def test_a_cell_that_is_no_label_is_refused(cell):
     ("label", "cell"), [(False, "false"), (1, "1"), (1, "1.0"), ("2", "2"), ("0.5", "0.5"), ("", "")]
 )
 def test_a_cell_matches_the_declared_label_of_its_text(label, cell):
-    """A declared label is found by its text, or as the number it is."""
+    """A declared label matches its text or its numeric value."""
     declared = (False, 1, "2", "0.5", "")
     assert typed([label]) == typed(from_texts([cell], declared, str))
 

@@ -1,4 +1,4 @@
-"""Lag columns against lists of the rows before, written out."""
+"""Lag columns, compared with explicit lists of the preceding rows."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ CLASSES = RNG.integers(0, 4, 12)
 
 
 def literal(X, y, i, m, k, classes=None):
-    """The lag columns of row i: the first row stands in for those before it; before that, the row itself and zeros."""
+    """The lag columns of row i: row 0 stands in for rows before it; row 0 itself gets its own values and zeros."""
     if i == 0:
         return [*np.tile(X[0], m), *[0.0] * (k * (classes or 1))]
     own = [value for lag in range(1, m + 1) for value in X[max(i - lag, 0)]]
@@ -25,7 +25,7 @@ def literal(X, y, i, m, k, classes=None):
 @pytest.mark.parametrize(("m", "k"), [(1, 1), (3, 3), (1, 2), (0, 2), (2, 0)])
 @pytest.mark.parametrize("classes", [None, 3])
 def test_they_are_the_rows_before(m, k, classes):
-    """Of every row, learned alone or in blocks; predict sees them as those of the next row, and changes nothing."""
+    """Rows learned alone or in blocks; predict uses the lags of the next row and changes nothing."""
     y = Y if classes is None else CLASSES
     one, whole = LagColumns(2, m, k, classes), LagColumns(2, m, k, classes)
     found = []
@@ -40,7 +40,7 @@ def test_they_are_the_rows_before(m, k, classes):
 
 
 def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
-    """It joins the history as the others do; one of before the first row stands in for itself."""
+    """It joins the history like any other row; one predicted before the first row stands in for itself."""
     lags = LagColumns(2, 2, 2)
     assert () == lags.now()
     lags.absorb(X[:5], Y[:5])
@@ -54,21 +54,21 @@ def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
     assert (*X[10], *X[9], Y[10], Y[9]) == lags.now()
 
 
-def test_lag_columns_of_another_number_are_not_brought():
-    """Those of a space with other features say nothing of this one's."""
+def test_lag_columns_of_another_width_are_ignored():
+    """Lag columns of a space with other features are of no use in this one."""
     lags = LagColumns(2, 1, 1)
     assert np.isnan(lags.as_returned([(1.0, 2.0)])[0, 0])
 
 
 def test_columns_are_named_by_what_they_are():
-    """In the order of the columns."""
+    """In column order."""
     assert ("a (t-1)", "b (t-1)", "label (t-1)", "label (t-2)") == lagged_names(["a", "b"], 1, 2)
     assert ("label (t-1) #0", "label (t-1) #1") == lagged_names(["a"], 0, 1, 2)
     assert LagColumns(2, 1, 2).width == len(lagged_names(["a", "b"], 1, 2))
 
 
 def test_further_columns_were_zero_so_far():
-    """A history that goes on with more columns is that of rows with zeros there."""
+    """A history extended by columns equals one whose rows had zeros there."""
     small, large = LagColumns(2, 2, 1), LagColumns(3, 2, 1)
     small.absorb(X[:4], Y[:4])
     large.extend(small, np.array([2, 0]))

@@ -1,4 +1,4 @@
-"""The random projection: known hashes, M built by hand, and what a random matrix has to be."""
+"""The random projection: known hashes, M built by hand, and the statistics of a random matrix."""
 
 import math
 
@@ -24,7 +24,7 @@ def slow_fnv(name):
 
 
 def slow_stream(seed, name):
-    """Where the words of a name begin."""
+    """The generator state at which the words of a name start."""
     return word(slow_fnv(name) ^ word(seed, 1))
 
 
@@ -44,14 +44,14 @@ def slow_column(seed, name, d, kind):
 
 
 def project(M, rows):
-    """Rows given as dictionaries."""
+    """Project rows given as dictionaries."""
     names = [name for row in rows for name in row]
     values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
     return M.project(names, values, np.cumsum([0, *map(len, rows)]))
 
 
 def test_the_hashes_have_their_published_values():
-    """SplitMix64 of seed 0 and FNV-1a of its test suite, so that the oracle is the algorithm and not a relative."""
+    """SplitMix64 of seed 0 and FNV-1a of its test suite: the oracle implements the published algorithms."""
     assert [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F] == [word(0, k) for k in (1, 2, 3)]
     expected = {"": 0xCBF29CE484222325, "a": 0xAF63DC4C8601EC8C, "foobar": 0x85944171F73967E8}
     assert expected == {name: slow_fnv(name) for name in expected}
@@ -59,13 +59,13 @@ def test_the_hashes_have_their_published_values():
 
 
 def test_the_streams_of_known_names():
-    """A change of these numbers makes every stored model of sparse rows read another M."""
+    """If these numbers changed, every stored model of sparse rows would read a different M."""
     assert [slow_stream(7, name) for name in NAMES] == Projection(7, 100, "sign").states(NAMES).tolist()
     assert [0x223510DE0DD4615F, 0x1BE10B3F4FAF470F] == Projection(0, 100, "sign").states(["a", "foobar"]).tolist()
 
 
 def test_known_signs():
-    """The first entries of a column, signs as plus and minus."""
+    """The first entries of a column, as plus and minus signs."""
     signs = Projection(0, 100, "sign").columns(["a"])[:32, 0]
     assert "--++-+-+++--++---+++++++-++--++-" == "".join("+" if entry > 0 else "-" for entry in signs)
 
@@ -73,7 +73,7 @@ def test_known_signs():
 @pytest.mark.parametrize("d", [1, 7, 8, 64, 65, 100, 130])
 @kinds
 def test_columns_are_those_built_by_hand(kind, d):
-    """Signs to the bit, normal deviates to round-off, for every remainder of d by words and bytes."""
+    """Signs to the bit, normal deviates up to round-off, for every remainder of d by words and bytes."""
     for seed in (0, 3, 2**53 - 1):
         expected = np.stack([slow_column(seed, name, d, kind) for name in NAMES], axis=1)
         found = Projection(seed, d, kind).columns(NAMES)
@@ -85,7 +85,7 @@ def test_columns_are_those_built_by_hand(kind, d):
 
 @kinds
 def test_rows_are_sums_of_columns(kind):
-    """A row is M x, for rows of several lengths, the empty one included."""
+    """A row is M x, for rows of several lengths, including the empty row."""
     M = Projection(5, 100, kind)
     rows = [{"a": 1.5, "b": -2.0}, {}, {name: 1.0 + at for at, name in enumerate(NAMES)}, {"b": 0.0}]
     dense = np.array([[row.get(name, 0.0) for name in NAMES] for row in rows])
@@ -93,7 +93,7 @@ def test_rows_are_sums_of_columns(kind):
 
 
 def test_a_row_does_not_depend_on_its_neighbours():
-    """However rows are put together, the same bits; and the same bits from another instance."""
+    """The result has the same bits however rows are grouped, and in another instance."""
     rng = np.random.default_rng(0)
     rows = [{f"n{name}": rng.normal() for name in rng.choice(1000, 30, replace=False)} for _ in range(20)]
     together = project(Projection(1, 100, "sign"), rows)
@@ -117,7 +117,7 @@ def test_entries_look_independent(kind):
 
 
 def test_seeds_and_names_make_different_columns():
-    """Neighbouring seeds, numbers and letters have nothing in common."""
+    """Columns of neighbouring seeds, numbers and letters are uncorrelated."""
     columns = [Projection(seed, 640, "sign").columns(["1", "2", "10", "a", "b"]) for seed in range(4)]
     together = np.concatenate(columns, axis=1)
     angles = together.T @ together
@@ -128,7 +128,7 @@ def test_seeds_and_names_make_different_columns():
 @kinds
 @pytest.mark.filterwarnings("error")
 def test_any_finite_row_stays_finite(kind):
-    """Sums beyond the largest double are held at 1e300, the smallest numbers do no harm."""
+    """Sums beyond the largest double are clipped at 1e300, and the smallest numbers do no harm."""
     M = Projection(0, 100, kind)
     wild = [1.7976931348623157e308, -1.7976931348623157e308, 1e308, 5e-324, -0.0, 1e300]
     rows = [{f"{i}": value for i, value in enumerate(wild * 20)}, {f"{i}": 1.7e308 for i in range(500)}, {"a": 1e308}]
@@ -139,6 +139,6 @@ def test_any_finite_row_stays_finite(kind):
 
 
 def test_a_name_cannot_hold_the_separator():
-    """No printable name does; a text that is cut at other places than its names is refused."""
+    """No printable name does; a text whose cuts are not at its names is refused."""
     with pytest.raises(ValueError, match="newline"):
         Projection(0, 8, "sign").project(["a\nb"], np.ones(1), np.array([0, 1]))

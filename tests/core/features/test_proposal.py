@@ -1,4 +1,4 @@
-"""The features that a first row proposes."""
+"""The features proposed from a first row."""
 
 import pytest
 
@@ -13,14 +13,14 @@ def proposed(row, texts=False, ignored=()):
 
 
 def test_kinds_follow_from_the_values():
-    """Numbers, booleans and strings."""
+    """Numbers, booleans and strings become numeric, boolean and categorical features."""
     plan, city = (Feature(name, "categorical", buckets=32) for name in ("plan", "city"))
     found = proposed({"age": 41, "fee": 1.5, "vip": False, "plan": "gold", "city": ""})
     assert (Feature("age"), Feature("fee"), Feature("vip", "boolean"), plan, city) == found
 
 
 def test_a_csv_cell_that_is_no_number_is_a_string():
-    """Whatever else it looks like."""
+    """Even if it looks like a boolean, an infinity or a date."""
     row = {"a": "1e3", "b": "true", "c": "inf", "d": "2026-01-31"}
     found = proposed(row, texts=True)
     assert ["numeric", "categorical", "categorical", "categorical"] == [feature.type for feature in found]
@@ -28,7 +28,7 @@ def test_a_csv_cell_that_is_no_number_is_a_string():
 
 @pytest.mark.parametrize(("value", "texts"), [(None, False), ("", True), ("NA", True), ([1], False), ({}, False)])
 def test_a_value_without_a_kind_has_to_be_declared(value, texts):
-    """It is named, with a declaration; all such values at once."""
+    """The refusal names all such values at once and suggests a declaration."""
     found = problems(proposed, {"a": value, "b": "1", "c": value}, texts)
     places = ["row 1, column a", "row 1, column c"] if texts else ["features.a", "features.c"]
     assert places == [problem.field for problem in found]
@@ -37,13 +37,13 @@ def test_a_value_without_a_kind_has_to_be_declared(value, texts):
 
 
 def test_ignored_names_are_no_features():
-    """Whatever their values are; a row of nothing else has none."""
+    """Whatever their values are; a row of ignored names only has no features and is refused."""
     assert (Feature("a"),) == proposed({"note": None, "a": 1}, ignored=("note",))
     with pytest.raises(Invalid):
         proposed({"note": None}, ignored=("note",))
 
 
 def test_columns_that_would_have_one_name_are_refused():
-    """A hashed feature's columns have names, too."""
+    """The columns of a hashed feature have names, too."""
     with pytest.raises(Invalid):
         proposed({"plan": "gold", "plan#3": 1})

@@ -1,4 +1,4 @@
-"""The sample of learned rows: even, bounded, the same however rows are cut."""
+"""The sample of learned rows: uniform, bounded, and independent of how rows are split."""
 
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -9,15 +9,15 @@ ROWS = np.arange(20_000.0)[:, None]
 
 
 def test_few_rows_are_all_kept():
-    """In their order, until the room is full."""
+    """In order, until the sample is full."""
     sample = RowSample(0, 1)
     sample.absorb(ROWS[:100])
     sample.absorb(ROWS[100:256])
     assert_array_equal(ROWS[:256], sample.held)
 
 
-def test_every_row_is_as_likely():
-    """Over many seeds each tenth of the rows has a tenth of the places; no row is kept twice."""
+def test_every_row_is_equally_likely():
+    """Over many seeds each tenth of the rows fills a tenth of the sample; no row is kept twice."""
     kept = []
     for seed in range(60):
         sample = RowSample(seed, 1)
@@ -28,8 +28,8 @@ def test_every_row_is_as_likely():
     assert np.abs(share - 0.1).max() < 0.012  # five deviations
 
 
-def test_wide_rows_take_bounded_room():
-    """Fewer rows of them are kept, and their bytes are known before."""
+def test_wide_rows_take_bounded_memory():
+    """Fewer wide rows are kept, and their bytes are known in advance."""
     for width in (1, 64, 65, 5000, 20_000):
         sample = RowSample(0, width)
         sample.absorb(np.zeros((300, width)))

@@ -1,4 +1,4 @@
-"""Online scaling: what it computes, and that nothing finite spoils it."""
+"""Online scaling: it computes its definition, and no finite value breaks it."""
 
 import math
 
@@ -14,7 +14,7 @@ KINDS = ("standard", "robust", "minmax")
 
 
 def standard(column):
-    """The rows of a column, each scaled by the mean and deviation of all rows up to it."""
+    """A column's rows, each scaled by the mean and deviation of all rows up to it."""
     found = []
     for t in range(1, len(column) + 1):
         mean, deviation = column[:t].mean(), column[:t].std()
@@ -23,7 +23,7 @@ def standard(column):
 
 
 def robust(column):
-    """The rows of a column by ALGORITHMS's words, variances and all."""
+    """A column's rows, scaled by the definition in ALGORITHMS."""
     found, m, v = [], 0.0, 0.0
     for t in range(1, len(column) + 1):
         x, seen = column[t - 1], column[:t]
@@ -45,7 +45,7 @@ def robust(column):
 
 
 def minmax(column):
-    """The rows of a column, each by the least and the largest value up to it."""
+    """A column's rows, each scaled by the smallest and largest value up to it."""
     seen = [column[:t] for t in range(1, len(column) + 1)]
     return np.array([(own[-1] - own.min()) / np.ptp(own) if np.ptp(own) else 0.0 for own in seen])
 
@@ -68,15 +68,15 @@ def table(rows=3000, seed=0):
 
 @pytest.mark.parametrize(("kind", "oracle"), [("standard", standard), ("robust", robust), ("minmax", minmax)])
 def test_it_computes_what_it_says(kind, oracle):
-    """Every row of every kind of column is that of the slow, literal form."""
+    """Every row of every kind of column equals that of the slow, literal form."""
     X = table()
     expected = np.stack([oracle(column) for column in X.T], axis=1)
     assert_allclose(expected, Scaler(kind, X.shape[1]).absorb(X), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scale_says_what_absorb_will_say(kind):
-    """Each row is seen as if it came next, at every stage; looking changes nothing."""
+def test_scale_returns_what_absorb_would_return(kind):
+    """Each row is scaled as if it came next, at every stage; scaling alone changes nothing."""
     X = table(60)
     scaler = Scaler(kind, X.shape[1])
     for i in range(len(X)):
@@ -89,7 +89,7 @@ def test_scale_says_what_absorb_will_say(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1e-290, 1e-160, 1.0, 1e160, 1e300])
 def test_units_do_not_matter(kind, size):
-    """Columns of any size look alike, where squares would overflow or vanish too."""
+    """Columns of any scale give the same result, even if their squares would overflow or underflow."""
     X = np.random.default_rng(1).normal(size=(400, 3))
     assert_allclose(Scaler(kind, 3).absorb(X), Scaler(kind, 3).absorb(X * size), rtol=1e-9, atol=1e-9)
 
@@ -97,14 +97,14 @@ def test_units_do_not_matter(kind, size):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e308, -1e-308, 5e-324])
 def test_a_constant_column_is_zero(kind, value):
-    """What shows one value only says nothing, whatever the value."""
+    """A column with a single value carries no information, whatever the value."""
     scaler = Scaler(kind, 1)
     assert_array_equal(np.zeros((500, 1)), scaler.absorb(np.full((500, 1), value)))
     assert_array_equal([1.0], scaler.affine()[1])
 
 
 def test_one_wild_value_moves_robust_scaling_by_little():
-    """After a value of 1e8 the next rows look as they would have without it."""
+    """After a value of 1e8 the next rows look almost as they would without it."""
     X = np.random.default_rng(2).normal(size=(1000, 1))
     spoiled = X.copy()
     spoiled[500] = 1e8
@@ -114,7 +114,7 @@ def test_one_wild_value_moves_robust_scaling_by_little():
 
 
 def test_robust_scaling_follows_drift():
-    """Some half-lives after a change of level and width, columns are standard again."""
+    """Some half-lives after a change of level and width, columns have mean 0 and deviation 1 again."""
     rng = np.random.default_rng(3)
     X = np.concatenate([rng.normal(size=(10_000, 1)), 40.0 + 7.0 * rng.normal(size=(20_000, 1))])
     late = Scaler("robust", 1).absorb(X)[-5000:]
@@ -123,7 +123,7 @@ def test_robust_scaling_follows_drift():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_affine_is_the_scaling(kind):
-    """Inside the limits a settled state scales rows as its centres and spreads say, to the row's own small part."""
+    """Inside the limits a settled scaler is affine, apart from the small effect of the row itself."""
     X = np.random.default_rng(4).normal(size=(5000, 3)) * [1.0, 50.0, 1e-6] + [0.0, 7.0, 1.0]
     scaler = Scaler(kind, 3)
     scaler.absorb(X)
@@ -132,13 +132,13 @@ def test_affine_is_the_scaling(kind):
 
 
 def test_the_parameter_allows_the_kinds():
-    """The choices of the parameter are the kinds there are."""
+    """The choices of the parameter are exactly the kinds of scaling."""
     assert ("none", *KINDS) == SCALING.choices
     assert SCALING.default == SCALING.check(SCALING.default)
 
 
 def test_declared_ends_stay():
-    """Values outside them are clipped, and move nothing; a state with other ends is refused."""
+    """Values outside are clipped and change nothing; a state with other ends is refused."""
     ranges = np.array([[0.0, np.nan, 1.0], [2.0, np.nan, 1.0]])
     scaler = Scaler("minmax", 3, ranges)
     assert_array_equal([[0.5, 0.0, 0.0]], scaler.absorb(np.array([[1.0, 5.0, 7.0]])))

@@ -50,7 +50,7 @@ class PassiveAggressive(LinearLearner):
         self._write(scores, NONE_GIVEN, value, out)
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows, of which all count alike."""
+        """Learn rows, all with the same weight."""
         del discounts, weights
         scores = np.empty((len(X), len(self.W)))
         for i, x in enumerate(map(_bounded_with_bias, X)):
@@ -60,7 +60,7 @@ class PassiveAggressive(LinearLearner):
         self._write(scores, y, value, out)
 
     def _write(self, scores: Floats, y: Floats, value: Ints, out: Floats) -> None:
-        """Write numbers, or classes and their probabilities, which learn from labels y, where there are some."""
+        """Write numbers, or classes and their probabilities; labels y, if given, update the calibration."""
         if self.regression:
             out[0] = scores[:, 0]
         else:

@@ -1,4 +1,4 @@
-"""Streams that every learner is fed, and every way to break a learner's state."""
+"""Streams for every learner, and every way to break a learner's state."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Stream(NamedTuple):
 
 
 def stream(algorithm, task, classes, rows=ROWS, seed=0, drift=True):
-    """A (drifting) stream whose classes appear late, with discounts where the algorithm takes them."""
+    """A (drifting) stream whose classes appear late, with discounts if the algorithm takes them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, D))
     before = np.arange(rows)[:, None] < (rows // 2 if drift else rows)
@@ -45,7 +45,7 @@ def build(algorithm, task, **params):
 
 
 def learner_of(name, dimension, classes=0, task="classification", seed=0, ranges=(), **params):
-    """One of the catalogue that knows these classes and has learned nothing."""
+    """A new learner of the catalogue that knows these classes."""
     algorithm = find(name)
     learner = algorithm.build(Spec(task, dimension, algorithm.complete(params), seed, ranges))
     for _ in range(classes if task == "classification" else 0):
@@ -54,13 +54,13 @@ def learner_of(name, dimension, classes=0, task="classification", seed=0, ranges
 
 
 def with_defaults(algorithm, **values):
-    """The algorithm with other defaults of some parameters."""
+    """The algorithm with other defaults for some parameters."""
     params = (replace(param, default=values.get(param.name, param.default)) for param in algorithm.params)
     return replace(algorithm, params=tuple(params))
 
 
 def feed(learner, rows, cuts=()):
-    """Learn in blocks that end at ``cuts`` and before every new class; the predictions, joined."""
+    """Learn in blocks that end at ``cuts`` and before every new class; return the predictions of all blocks."""
     ends = {*cuts, len(rows.y)}
     classes = rows.y.dtype == np.int64
     newest = np.maximum.accumulate(rows.y) if classes else np.zeros(len(rows.y))
@@ -93,13 +93,13 @@ def joined(told, part):
 
 
 def assert_same(expected, actual):
-    """The same predictions, bit for bit."""
+    """Check that the predictions are the same, bit for bit."""
     for part in ("value", "probabilities", "std"):
         assert_array_equal(joined(expected, part), joined(actual, part), strict=True)
 
 
 def go_on(learner, rest, known):
-    """Learn the rest of a stream, row by row, after ``known`` classes."""
+    """Learn the rest of a stream row by row, after ``known`` classes."""
     told = []
     for i in range(len(rest.y)):
         if rest.y.dtype == np.int64 and rest.y[i] >= known:
@@ -110,9 +110,9 @@ def go_on(learner, rest, known):
 
 
 def broken(learner, arrays, header, spec, classes):
-    """Other headers, and every break of the layout.
+    """States with another header, and every way to break the layout.
 
-    Of a state of parts an array less or more, or of another type: tests of the parts break them further.
+    For a state made of parts only a missing, extra or retyped array: tests of the parts break them further.
     """
     yield from (("no header", arrays, {}), ("another header", arrays, {**header, "other": 1}))
     if "mixture" in header:

@@ -1,4 +1,4 @@
-"""Probabilities from scores: the slope that is learned, and what it may never change."""
+"""Probabilities from scores: the learned slope, and what it must never change."""
 
 import numpy as np
 import pytest
@@ -17,19 +17,19 @@ SLOPES = st.sampled_from([0.05, 1.0, 25.0])
 
 
 def classify_and_fit(scores, y, classes, calibration, weights):
-    """Classes and probabilities, of rows that have labels before each moves the slope."""
+    """Classes and probabilities of labelled rows, each predicted before it moves the slope."""
     value, p = np.empty(len(scores), np.int64), np.empty((len(scores), classes))
     classify_rows(scores, y, weights, calibration, value, p)
     return value, p
 
 
 def classify(scores, classes, calibration):
-    """The same of rows without labels."""
+    """The same for rows without labels."""
     return classify_and_fit(scores, NO_WEIGHTS, classes, calibration, NO_WEIGHTS)
 
 
 def literal(scores, y):
-    """The equations of core.learners.calibration, row by row, for a column per class."""
+    """The equations of core.learners.calibration, row by row, with a column per class."""
     a, H, told = 1.0, 1.0, []
     for s, label in zip(scores, y, strict=True):
         p = np.exp(a * s - (a * s).max())
@@ -82,7 +82,7 @@ def test_the_slope_of_gaussian_classes_is_found():
 @settings(max_examples=100, deadline=None)
 @given(WILD, SLOPES)
 def test_the_value_is_the_most_probable_class(scores, slope):
-    """With any scores the probabilities sum to one, and the class of the largest score is among the most probable."""
+    """For any scores the probabilities sum to one, and the class with the largest score is among the most probable."""
     value, p = classify(scores, 4, np.array([slope, 4.0]))
     assert_allclose(np.ones(3), p.sum(axis=1))
     assert_array_equal(p.argmax(axis=1), value)
@@ -93,20 +93,20 @@ def test_the_value_is_the_most_probable_class(scores, slope):
 @settings(max_examples=100, deadline=None)
 @given(WILD, st.lists(st.integers(0, 3), min_size=3, max_size=3), SLOPES, st.sampled_from([1e-3, 4.0, 400.0]))
 def test_no_score_spoils_the_calibration(scores, y, slope, curvature):
-    """Slope and curvature stay within what a state can have."""
+    """Slope and curvature stay within the bounds of a state."""
     calibration = np.array([slope, curvature])
     classify_and_fit(np.tile(scores, (50, 1)), np.tile(y, 50).astype(float), 4, calibration, NO_WEIGHTS)
     LAYOUT.read({"slope": calibration})
 
 
 def test_two_sure_columns_do_not_tie():
-    """Scores beyond the targets still tell which class is the surer one."""
+    """Scores beyond the targets still decide which class is more certain."""
     value, _ = classify(np.array([[1.2, 1.5, -2.0], [-3.0, -2.0, -4.0]]), 3, fresh_calibration())
     assert_array_equal([1, 1], value)
 
 
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(2), np.array([np.nan, 4.0]), np.array([1, 4])])
 def test_an_impossible_calibration_is_refused(bad):
-    """Another form, another type or values out of range."""
+    """Another shape, another type or values out of range."""
     with pytest.raises(ValueError):
         LAYOUT.read({"slope": bad})

@@ -7,7 +7,7 @@ from core.learners.linear import column_count, linear_model, with_class
 
 
 def test_columns_from_one_class_to_four():
-    """Two classes share a column; the third makes two of it and appends its own; later ones append theirs."""
+    """Two classes share a column; the third splits it and appends its own; later ones append theirs."""
     w, new = np.array([[1.0, -2.0]]), np.array([[7.0, 8.0]])
     assert with_class(w, 1, new) is w
     assert with_class(w, 2, new) is w
@@ -19,7 +19,7 @@ def test_columns_from_one_class_to_four():
 
 
 def test_the_linear_model_of_the_columns():
-    """One row per class seen, the two of a common column apart; a last column is the bias; copies."""
+    """One row per class seen, with a shared column split in two; the last column is the bias; the arrays are copies."""
     w = np.array([[1.0, -2.0, 3.0]])
     assert [(0, 2), (1, 2), (2, 2)] == [linear_model(w, 2, classes).coefficients.shape for classes in range(3)]
     coefficients, bias = linear_model(w, 2, 2)

@@ -1,4 +1,4 @@
-"""Every learner of the catalogue, and the worked example, keeps every sentence of core.contract."""
+"""Every learner of the catalogue, and the worked example, keeps every promise of core.contract."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ from tests.core.refusals import problems
 
 WIDE, WIDE_ROWS = 300, 140
 LABELS_BY_DENSITY = {"vigo", "vigod", "vigow"}
-"""Their class is that of the largest density, not always of the largest probability."""
+"""They predict the class of the largest density, which is not always the most probable class."""
 (EXAMPLE,) = PASSIVE_AGGRESSIVE
 LISTED = ({EXAMPLE.id: EXAMPLE, NEAREST.id: NEAREST, BOOSTING.id: BOOSTING} | ALGORITHMS).values()
 CASES = [
@@ -46,7 +46,7 @@ VARIANTS = (
     ("dfop", "forgetting_rate", 0.05),
     ("dynamic_odm", "vote", "majority"),
 )
-"""Parameters by which another learner stands behind the same algorithm."""
+"""Parameters that put another learner behind the same algorithm."""
 CASES += [
     pytest.param(with_defaults(find(name), **{param: value}), task, classes, id=f"{name}-{task}{classes or ''}-{param}")
     for name, param, value in VARIANTS
@@ -59,14 +59,14 @@ every_algorithm = pytest.mark.parametrize("algorithm", LISTED, ids=lambda algori
 
 @pytest.fixture(autouse=True)
 def _with_the_example(monkeypatch):
-    """The worked example is listed while it is tested here."""
+    """List the worked example and the inner learners while they are tested here."""
     for own in (EXAMPLE, NEAREST, BOOSTING):
         monkeypatch.setitem(ALGORITHMS, own.id, ALGORITHMS.get(own.id, own))
 
 
 @every_case
 def test_a_block_equals_its_rows(algorithm, task, classes):
-    """However a stream of few columns is cut, predictions and state are the same bits."""
+    """However a stream of few columns is cut, predictions and state have the same bits."""
     rows = stream(algorithm, task, classes)
     whole, cut, single = build(algorithm, task), build(algorithm, task), build(algorithm, task)
     expected = feed(whole, rows)
@@ -82,7 +82,7 @@ def test_a_block_equals_its_rows(algorithm, task, classes):
 def test_a_wide_block_equals_its_rows_to_round_off(algorithm, task, classes):
     """With many columns (matrix products) another cut gives the same numbers, and the same cut the same bits.
 
-    So does another cut where the catalogue says that rows are exact.
+    Another cut gives the same bits as well if the catalogue says that rows are exact.
     """
     rng = np.random.default_rng(3)
     rows = stream(algorithm, task, classes, WIDE_ROWS)
@@ -104,7 +104,7 @@ def test_a_wide_block_equals_its_rows_to_round_off(algorithm, task, classes):
 
 @every_case
 def test_inputs_are_not_mutated_and_targets_may_be_a_view(algorithm, task, classes):
-    """Rows, labels and discounts are read only, and may be read-only; a strided column is learned like a copy of it."""
+    """Rows, labels and discounts may be read-only arrays; a strided column is learned like a copy of it."""
     rows = stream(algorithm, task, classes)
     table = np.stack([rows.y, rows.y], axis=1)
     whole, view = build(algorithm, task), build(algorithm, task)
@@ -117,8 +117,8 @@ def test_inputs_are_not_mutated_and_targets_may_be_a_view(algorithm, task, class
 
 
 @every_case
-def test_learn_tells_what_predict_would_have(algorithm, task, classes):
-    """A row's a-priori prediction is what predict says just before it is learned."""
+def test_learn_returns_what_predict_would_have(algorithm, task, classes):
+    """A row's a-priori prediction equals that of predict just before it is learned."""
     rows = stream(algorithm, task, classes)
     learner = build(algorithm, task)
     feed(learner, Stream(rows.X[:200], rows.y[:200], None))
@@ -130,7 +130,7 @@ def test_learn_tells_what_predict_would_have(algorithm, task, classes):
 
 @every_case
 def test_predict_changes_nothing(algorithm, task, classes):
-    """Predictions, of any number of rows, leave the state as it is, and a row's does not depend on its neighbours."""
+    """Predictions, of any number of rows, leave the state unchanged, and a row's does not depend on its neighbours."""
     rows = stream(algorithm, task, classes)
     learner = build(algorithm, task)
     feed(learner, rows)
@@ -142,7 +142,7 @@ def test_predict_changes_nothing(algorithm, task, classes):
 
 @every_case
 def test_a_saved_state_goes_on_as_if_never_saved(algorithm, task, classes):
-    """At every stage, state to bytes and back gives the same bits, now and after more rows."""
+    """At every stage, saving and loading gives the same bits, now and after more rows."""
     rows = stream(algorithm, task, classes)
     for cut in (0, 1, 40, 190):
         learner = build(algorithm, task)
@@ -159,7 +159,7 @@ def test_a_saved_state_goes_on_as_if_never_saved(algorithm, task, classes):
 
 @every_case
 def test_a_saved_state_is_its_own(algorithm, task, classes):
-    """Arrays given away are not changed by later rows, and changing loaded arrays does not change the learner."""
+    """Later rows do not change returned arrays, and changing loaded arrays does not change the learner."""
     rows = stream(algorithm, task, classes)
     learner = build(algorithm, task)
     feed(learner, rows)
@@ -178,7 +178,7 @@ def test_a_saved_state_is_its_own(algorithm, task, classes):
 
 @every_case
 def test_predictions_have_the_contract_s_form(algorithm, task, classes):
-    """Types, shapes, rows that sum to one; the value is the most probable class, of equals the first, or mostly is."""
+    """Types, shapes, rows that sum to one; the value is the first most probable class, for some learners mostly."""
     rows = stream(algorithm, task, classes)
     learner = build(algorithm, task)
     for told in (learner.predict(rows.X), *feed(learner, rows), learner.predict(rows.X)):
@@ -221,7 +221,7 @@ WILD = np.array([0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1.7976931348623157e308, 1e
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("error")
 def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed):
-    """Rows drawn from the extremes of float64, mixed with ordinary ones: all is finite, and the state loads."""
+    """Rows drawn from the extremes of float64, mixed with ordinary ones: everything is finite, and the state loads."""
     rng = np.random.default_rng(seed)
     rows = stream(algorithm, task, classes)
     wild = rng.random(rows.X.shape) < rng.choice([0.01, 0.3, 1.0])
@@ -245,7 +245,7 @@ def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed
 @pytest.mark.slow_but("*5*", "*regression*")
 @every_case
 def test_a_state_that_cannot_be_is_refused(algorithm, task, classes):
-    """Whatever breaks the declared layout, or another header, raises ValueError and leaves the state as it was."""
+    """Every break of the declared layout, or another header, raises ValueError and leaves the state unchanged."""
     learner = build(algorithm, task)
     feed(learner, stream(algorithm, task, classes))
     arrays, header = learner.to_arrays()
@@ -260,8 +260,8 @@ def test_a_state_that_cannot_be_is_refused(algorithm, task, classes):
 
 
 @every_case
-def test_what_is_told_of_a_learner(algorithm, task, classes):
-    """Costs, in advance: bytes within a tenth; info as JSON, before and after rows; weights, one row per class seen."""
+def test_a_learner_reports_itself(algorithm, task, classes):
+    """Announced bytes within a tenth; info as JSON, before and after rows; weights, one row per class seen."""
     params, learner = algorithm.complete({}), build(algorithm, task)
     dump({}, learner.info())
     feed(learner, stream(algorithm, task, classes))
@@ -277,8 +277,8 @@ def test_what_is_told_of_a_learner(algorithm, task, classes):
 
 
 @every_case
-def test_a_learner_that_forgets_learns_anew(algorithm, task, classes):
-    """After ``forget`` the classes are kept, the state is one that loads, and what has changed is learned sooner."""
+def test_a_learner_that_forgets_learns_again(algorithm, task, classes):
+    """After ``forget`` the classes stay, the state loads, and a changed concept is learned sooner."""
     learner = build(algorithm, task)
     if not algorithm.forgets or classes == 1:
         return
@@ -292,7 +292,7 @@ def test_a_learner_that_forgets_learns_anew(algorithm, task, classes):
     learner.forget()
     restored = build(algorithm, task)
     restored.load_arrays(*load(state(learner)))
-    batch = params.get("batch_size")  # what is learned batch by batch is not learned sooner
+    batch = params.get("batch_size")  # learners that learn batch by batch need some batches
     soon = 100 if batch is None else 4 * batch.default
     later = Stream(-rows.X[:soon], rows.y[:soon], None)
     for fed in (learner, kept, restored):

@@ -1,4 +1,4 @@
-"""States of learners whose numbers are each within their range and do not go together."""
+"""States of learners whose numbers are all within range but contradict each other."""
 
 import numpy as np
 import pytest
@@ -43,13 +43,13 @@ TOLD = {"ga2m": "weights", "ga2m of numbers": "variance"}
 
 @pytest.fixture(autouse=True)
 def _with_boosting(monkeypatch):
-    """It stands in no catalogue."""
+    """No catalogue lists it."""
     monkeypatch.setitem(ALGORITHMS, BOOSTING.id, BOOSTING)
 
 
 @pytest.mark.parametrize(("name", "array", "place", "by"), FORGED)
 def test_numbers_that_do_not_go_together_are_refused(name, array, place, by):
-    """No rows lead to them; the refusal changes nothing."""
+    """No rows lead to such a state; the refusal changes nothing."""
     learner = MADE[name]()
     learner.learn(X, Y.astype(float) if learner.regression else Y)
     before = state(learner)
@@ -62,7 +62,7 @@ def test_numbers_that_do_not_go_together_are_refused(name, array, place, by):
 
 @pytest.mark.parametrize(("rows", "room"), [(0, 0), (0, 63), (0, 65), (100, 99), (100, 201), (500, 149), (500, 151)])
 def test_boosting_has_room_for_the_rows_learned(rows, room):
-    """And for no more than twice as many."""
+    """It may have room for at most twice as many."""
     made = MADE["boosting"]()
     made.learn(X[:rows], Y[:rows])
     arrays, header = made.to_arrays()

@@ -1,4 +1,4 @@
-"""The worked example, passive_aggressive.py, does what its equations say; the conformance suite does the rest."""
+"""The worked example, passive_aggressive.py, follows its equations; the conformance suite tests the rest."""
 
 import numpy as np
 import pytest
@@ -11,13 +11,13 @@ from tests.core.learners.passive_aggressive import ALGORITHMS
 
 
 def build(task, **params):
-    """The example's learner of three columns."""
+    """The example's learner with three columns."""
     return EXAMPLE.build(Spec(task, 3, EXAMPLE.complete(params)))
 
 
 @pytest.mark.parametrize("variant", ["PA-I", "PA-II"])
 def test_it_learns_a_line(variant):
-    """Passes over separable rows end without a mistake, and over noiseless numbers within epsilon."""
+    """Repeated passes end without mistakes on separable rows, and within epsilon on noiseless numbers."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     score = X @ [1.0, -2.0, 0.5] + 0.3
@@ -36,7 +36,7 @@ def test_it_learns_a_line(variant):
 
 
 def test_a_step_makes_the_loss_of_its_row_zero():
-    """Where C does not stop it, a learned row has margin 1, or error epsilon; one that already has moves nothing."""
+    """Unless C stops it, a learned row has margin 1 or error epsilon; a row that already has them moves nothing."""
     x = np.array([[3.0, -1.0, 2.0]])
     number = build("regression", aggressiveness=1e6, epsilon=0.5)
     number.learn(x, np.array([7.0]))

@@ -1,4 +1,4 @@
-"""Algorithms with ``random_features``: what bends is learned, blocks are their rows; at 0 nothing changes."""
+"""Algorithms with ``random_features``: they learn nonlinear concepts, blocks equal rows, and 0 changes nothing."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ def ring(rows=ROWS, d=2):
         ("dynamic_odm", {}),
     ],
 )
-def test_what_is_not_linear_is_learned(algorithm, params):
-    """A ring around the origin, and a square as a number; there are no weights of the columns to show."""
+def test_nonlinear_concepts_are_learned(algorithm, params):
+    """A ring around the origin, and a square as a number; the columns then have no weights to show."""
     X, y = ring()
     plain, rich = built(algorithm, **params), built(algorithm, **params, random_features=60)
     assert (plain.learn(X, y).value == y)[1000:].mean() < 0.75
@@ -49,7 +49,7 @@ def test_what_is_not_linear_is_learned(algorithm, params):
 
 @pytest.mark.parametrize(("features", "exact"), [(5, True), (254, False)])
 def test_blocks_of_many_rows_are_their_rows(features, exact):
-    """Cut anywhere, also within chunks: the same bits below 256 columns in all, and beyond from the same calls only."""
+    """Cut anywhere, even within chunks: the same bits below 256 columns in total; beyond, only from the same calls."""
     X, y = ring()
     spec = Spec("classification", 2, find("gdfop").complete({"random_features": features}))
     assert exact == find("gdfop").row_exact(spec)
@@ -67,7 +67,7 @@ def test_blocks_of_many_rows_are_their_rows(features, exact):
 
 @pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls", "odm", "dynamic_odm"])
 def test_the_seed_draws_them(algorithm):
-    """Another seed gives another model; without features the seed changes nothing, and neither does the parameter."""
+    """Another seed gives another model; without random features the seed changes nothing."""
     X, y = ring(200)
 
     def learned(seed, **params):

@@ -1,4 +1,4 @@
-"""A row of weight c counts c times in what is learned: exactly where the mathematics says so, and never in metrics."""
+"""A row of weight c is learned like c rows: exactly where the mathematics says so, and never in the metrics."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 
 
 def learn(learner, rows, weights, cuts=()):
-    """Learn a stream all of whose classes are known, in blocks; what was said."""
+    """Learn a stream whose classes are all known, in blocks; return the predictions."""
     ends = [*cuts, len(rows.y)]
     told = []
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
@@ -55,7 +55,7 @@ def test_a_weight_of_one_is_no_weight(algorithm, task, classes):
 
 @every_case
 def test_a_block_with_weights_is_its_rows(algorithm, task, classes):
-    """To the bit, however it is cut; and what is said a priori is what predict says, whatever the row's own weight."""
+    """To the bit, however it is cut; and predict agrees with the a-priori prediction, whatever the row's own weight."""
     rows, weights = stream(algorithm, task, classes), np.random.default_rng(2).uniform(0.1, 5.0, 260)
     whole, cut, asked = (fresh(algorithm, task, classes) for _ in range(3))
     said = learn(whole, rows, weights)
@@ -73,7 +73,7 @@ def test_a_block_with_weights_is_its_rows(algorithm, task, classes):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.01, 1.0), st.sampled_from([None, 0.01, 1e-3]))
 def test_least_squares_with_weights_is_the_weighted_batch_solution(seed, least, rate):
-    """The weights minimise sum c_i weight_i (y_i - w'x_i)^2 with the prior."""
+    """The solution minimises sum c_i weight_i (y_i - w'x_i)^2 plus the prior."""
     X, y = exciting(60, seed=seed)
     weights = np.random.default_rng(seed).uniform(least, 3.0, 60)
     learner = build_dfop("rls" if rate is None else "dfop", **({} if rate is None else {"forgetting_rate": rate}))
@@ -85,7 +85,7 @@ def test_least_squares_with_weights_is_the_weighted_batch_solution(seed, least, 
 
 
 def test_a_row_of_weight_two_is_the_row_learned_twice():
-    """For recursive least squares: weights, covariance and precision."""
+    """For recursive least squares: weights, covariance and precision agree."""
     X, y = exciting(80)
     once, twice = build_dfop("rls"), build_dfop("rls")
     once.learn(X, y, None, np.full(80, 2.0))
@@ -97,7 +97,7 @@ def test_a_row_of_weight_two_is_the_row_learned_twice():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_wide_blocks_with_weights_are_their_rows_to_round_off(monkeypatch, weighted):
-    """Matrix products give the numbers of the row update; with weights of one, the bits of none."""
+    """Matrix products agree with the row update; weights of one give the same bits as no weights."""
     monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
     monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
     X, y = exciting(300)
@@ -118,7 +118,7 @@ def test_wide_blocks_with_weights_are_their_rows_to_round_off(monkeypatch, weigh
 
 @given(st.floats(0.1, 50.0), st.floats(-2.0, 2.0), st.sampled_from([-1.0, 1.0]))
 def test_an_implicit_odm_step_minimises_the_weighted_loss(weight, score, target):
-    """The step is the minimiser of eta (|v|^2 / 2 + c lambda l(v)) + |v - w|^2 / 2."""
+    """The step minimises eta (|v|^2 / 2 + c lambda l(v)) + |v - w|^2 / 2."""
     odm = fresh(ALGORITHMS["odm"], "classification", 2, bias=False)
     x = np.array([0.5, -0.3, 0.2, 0.1])
     w = score * x / (x @ x)
@@ -137,8 +137,8 @@ def test_an_implicit_odm_step_minimises_the_weighted_loss(weight, score, target)
 
 
 @pytest.mark.parametrize(("task", "classes"), [("classification", 2), ("classification", 3), ("regression", 0)])
-def test_a_gradient_step_is_as_long_as_the_weight(task, classes):
-    """With the paper's steps a row of weight c moves the weights as one at c times the learning rate."""
+def test_a_gradient_step_scales_with_the_weight(task, classes):
+    """With the paper's steps a row of weight c moves the model like a row of weight 1 at c times the learning rate."""
     algorithm = ALGORITHMS["fesl_c"]
     rows = stream(algorithm, task, classes)
     half = fresh(algorithm, task, classes, variant="paper", learning_rate=0.05)
@@ -149,7 +149,7 @@ def test_a_gradient_step_is_as_long_as_the_weight(task, classes):
 
 
 def test_heavier_rows_of_a_class_make_it_more_probable():
-    """Where two classes overlap, the one whose rows count ten times is said more often, by every learner."""
+    """If two classes overlap, every learner predicts the one whose rows count ten times more often."""
     rng = np.random.default_rng(6)
     y = rng.integers(0, 2, 2000)
     X = rng.normal(size=(2000, D)) + 0.3 * y[:, None]
@@ -163,7 +163,7 @@ def test_heavier_rows_of_a_class_make_it_more_probable():
 
 
 def test_weights_do_not_enter_the_metrics():
-    """A wrong row of weight 1000 is one wrong row."""
+    """A wrong row of weight 1000 counts as one wrong row."""
     model = Fed({"algorithm": "dfop", "task": "classification", "features": [*"abcd"]})
     model.learn(np.ones((4, 4)), ["a", "a", "a", "b"], weights=np.array([1.0, 1.0, 1.0, 1e3]))
     assert 2 / 3 == model.report["overall"]["accuracy"]

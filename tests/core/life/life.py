@@ -1,4 +1,4 @@
-"""The life of a model: what clients may do to it, and what each of that must come to."""
+"""The life of a model: the steps clients may take, and the outcome each must have."""
 
 from core.entry import Entry, Outcome, Promote, Withdraw
 from core.model import plans, read, save
@@ -13,7 +13,7 @@ OTHERS = {
     "classification": ({"algorithm": "vigod", "promote": "auto"}, {"algorithm": "rls", "on_drift": "reset"}),
     "regression": ({"algorithm": "fesl_s", "promote": "auto"}, {"algorithm": "dfop", "lags": 2, "on_drift": "forget"}),
 }
-"""Challengers."""
+"""Bodies of challengers."""
 
 
 class Life:
@@ -21,8 +21,8 @@ class Life:
 
     Args:
         body: its configuration.
-        stormy: whether rows may be wild; the watch of means is blunt for good then.
-        counts: what has happened in all lives; added to.
+        stormy: whether rows may be wild; the watch of means is then insensitive for good.
+        counts: what has happened in all lives; updated in place.
         observed: makes the model.
     """
 
@@ -33,23 +33,23 @@ class Life:
     # ---------------------------------------------------------------- steps
 
     def take(self, step):
-        """The next step: its name and arguments."""
+        """Take the next step, given as its name and arguments."""
         name, *args = step
         getattr(self, name)(*args)
 
     def end(self):
-        """The whole log makes the same model."""
+        """Check that replaying the whole log makes the same model."""
         self.model.replay()
 
     def rows(self, count):
-        """Labelled rows of the space in force, the union's in an overlap: always learned."""
+        """Labelled rows of the current space, or of the union in an overlap: always learned."""
         phase, before = self.model.phase, self.model.machine.rows
         (outcome,) = self.model.commit(self.requests.rows(count))
         assert (True, before + count) == (outcome.learned, outcome.rows)
         self.model.saw(f"first row in {phase}" if before == 0 else f"rows in {phase}")
 
     def rows_of_another_space(self, count, choice):
-        """Rows of any space that is taken: the old one, a union that is over."""
+        """Rows of any accepted space: the old one, or a union that is over."""
         routes = [*self.model.machine.own.switching.routes.values()]
         if routes:
             space = routes[choice % len(routes)].schema
@@ -65,12 +65,12 @@ class Life:
         self.model.saw("all rows skipped" if count == 1 else "some rows skipped")
 
     def together(self, requests):
-        """Requests that were all made of the same model, in one entry: the first may refuse the next."""
+        """Several requests, all made for the same model, in one entry: the first may cause the next to be refused."""
         outcomes = self.model.commit(*[getattr(self.requests, name)(*args) for name, *args in requests])
         self.model.saw("refused after another" if outcomes[-1].refusal is not None else "several in one entry")
 
     def drift(self, which, before, after):
-        """Rows, then the stream moves, and more rows."""
+        """Rows, then a shift of the stream, then more rows."""
         self.model.commit(self.requests.rows(before))
         if which != "labels":
             self.model.stream.shift = JUMP - self.model.stream.shift
@@ -79,27 +79,27 @@ class Life:
         self.model.commit(self.requests.rows(after))
 
     def storm(self, weather, count):
-        """Some rows are wild, tiny or constant, in a life that has such: they blunt the watch for good."""
+        """Some rows are wild, tiny or constant if the life allows it: they make the watch insensitive for good."""
         self.model.stream.weather = weather if self.stormy else "plain"
         self.model.saw(f"{self.model.stream.weather} rows")
         self.model.commit(self.requests.rows(count))
         self.model.stream.weather = "plain"
 
     def gaps(self, gaps):
-        """Values are missing from now on where they may, or no longer."""
+        """From now on values are missing, if allowed, or no longer missing."""
         self.model.stream.gaps = gaps and self.model.machine.config.missing != "error"
 
     def classes(self, classes):
-        """Rows are of more classes, or of fewer."""
+        """From now on rows have more classes, or fewer."""
         self.model.stream.classes = classes
 
     def refused(self, what):
-        """What is refused whenever it comes, and changes nothing."""
+        """A request that is always refused and changes nothing."""
         (outcome,) = self.model.commit(getattr(self.requests, what)())
         assert outcome.refusal is not None
 
     def track(self, union):
-        """A prediction whose label will come, some time; in an overlap it may hold the names of both spaces."""
+        """A prediction whose label comes later; in an overlap it may hold the names of both spaces."""
         space, places = self.model.machine.prediction_schema, self.model.stream.take(1)
         if space is not None:
             _, (served,) = read.predict_to_keep(self.model.machine, self.model.stream.raw(space, places))
@@ -109,7 +109,7 @@ class Life:
             )
 
     def label_of_a_tracked_row(self, at, new):
-        """It is learned, or scored where the space is gone, or refused where nothing is known of that space."""
+        """The label is learned, or only scored if the space is retired, or refused if the space is unknown."""
         if not self.requests.tracked:
             return
         segment = self.requests.late(at)
@@ -122,7 +122,7 @@ class Life:
         self.model.saw(f"label of {where}")
 
     def _standing(self, space):
-        """What a space is to the model, and whether its rows are learned; None: they are refused."""
+        """How the model treats a space, and whether its rows are learned; None: they are refused."""
         now = self.model.machine.pipeline
         if now is not None and space in (now.schema.id, now.feedback_schema.id):
             return f"the space in {self.model.phase}", True
@@ -137,7 +137,7 @@ class Life:
     # ---------------------------------------------------------------- challengers
 
     def challenge(self, which):
-        """A challenger, unless a change of features is under way, or the model is one of sparse rows."""
+        """Add a challenger, unless a change of features is under way or the model has sparse rows."""
         body = {"watch": WATCH, **OTHERS[self.model.config.task][which]}
         try:
             segment, _ = plans.plan_challenge(self.model.machine, f"other {which}", body, 3)
@@ -148,7 +148,7 @@ class Life:
             self.model.saw("challenged")
 
     def swap(self):
-        """A challenger becomes the model for some rows, then the former one again."""
+        """Promote a challenger for some rows, then promote the former model again."""
         name = next(iter(self.model.machine.challengers), None)
         if name is None or self.model.machine.feedback_schema is None:
             return
@@ -160,7 +160,7 @@ class Life:
         self.model.saw(f"swapped in {self.model.phase}")
 
     def withdraw(self):
-        """All challengers go but the first; of a name that is gone, none."""
+        """Withdraw all challengers but the first; withdrawing one twice is refused."""
         for name in [*self.model.machine.challengers][1:]:
             self.model.commit(Withdraw(name))
             (outcome,) = self.model.commit(Withdraw(name))
@@ -170,7 +170,7 @@ class Life:
     # ---------------------------------------------------------------- change of features
 
     def begin(self, space, kind):
-        """A change to another space: only in a phase without one, to other names that are declared as they are."""
+        """Begin a change to another space; it succeeds only in a phase without one."""
         phase = self.model.phase
         (outcome,) = self.model.commit(self.requests.begin(space, kind))
         if outcome.refusal is not None:
@@ -188,7 +188,7 @@ class Life:
             self.model.saw("overlap rows")
 
     def complete(self):
-        """The change is made, if there is one."""
+        """Complete the change, if there is one."""
         phase, now, rows = self.model.phase, self.model.machine.pipeline, self.model.machine.own.switching.overlap_rows
         (outcome,) = self.model.commit(self.requests.complete())
         assert ("overlap" == phase) == (outcome.refusal is None)
@@ -197,7 +197,7 @@ class Life:
             self.model.saw(f"complete {now.kind} of {'few' if rows < 5 else 'enough'} rows, {now.old.phase} before")
 
     def abort(self):
-        """The change is dropped, if there is one."""
+        """Abort the change, if there is one."""
         phase, now = self.model.phase, self.model.machine.pipeline
         (outcome,) = self.model.commit(self.requests.abort())
         assert ("overlap" == phase) == (outcome.refusal is None)
@@ -218,30 +218,30 @@ class Life:
     # ---------------------------------------------------------------- reset, save, load
 
     def reset(self):
-        """Back to the first state, after a change in the space in force."""
+        """Reset the model to its first state, but in the current space after a change."""
         phase = self.model.phase
         assert [Outcome()] == self.model.commit(self.requests.reset())
         self.model.saw(f"reset in {phase}")
 
     def configure(self, which):
-        """Another configuration, unless this model cannot have it; rows with gaps may still be on their way."""
+        """Change the configuration, if the model allows it; rows with gaps may still be on their way."""
         before = self.model.machine.config.canonical
         (outcome,) = self.model.commit(self.requests.configure(which))
         if outcome.refusal is None and before != self.model.machine.config.canonical:
             self.model.saw(f"configured in {self.model.phase}")
 
     def save(self):
-        """A snapshot."""
+        """Keep a snapshot."""
         self.requests.saved.append(self.model.bytes)
 
     def export(self, count):
-        """A state that another machine of the same configuration has taken further."""
+        """Keep a state that another machine with the same configuration has taken further."""
         abroad, _ = save.from_bytes(save.to_bytes(self.model.machine, {"version": 1}))
         apply(abroad, Entry(10_000, 0, (self.requests.rows(count),)))
         self.requests.saved.append(save.to_bytes(abroad, {"version": 2}))
 
     def restore(self, at, source):
-        """Back to one of the states, or to that of another machine."""
+        """Return to one of the kept states, or to that of another machine."""
         phase, rows = self.model.phase, save.from_bytes(self.requests.saved[at % len(self.requests.saved)])[0].rows
         assert [Outcome(rows)] == self.model.commit(self.requests.restore(at, source))
         self.model.saw(f"{source} in {phase}")

@@ -1,7 +1,7 @@
-"""Lives of models: one that is written down and meets everything, and random ones that Hypothesis makes.
+"""Lives of models: a fixed one that meets everything, and random ones from Hypothesis.
 
-Random lives are always the same ones; with LIFE_EXAMPLES in the environment they are new ones, so many per algorithm
-and task. One that fails is made as short as possible before it is shown.
+Random lives are the same in every run; LIFE_EXAMPLES in the environment asks for that many new ones per algorithm and
+task. Hypothesis shrinks a failing life before it is shown.
 """
 
 import os
@@ -25,7 +25,7 @@ FAMILIES = {
     "vigo": ("vigo", "vigod", "vigow"),
     "auto": ("auto", "ga2m"),
 }
-"""The algorithms by what their lives have in common."""
+"""The algorithms, grouped by what their lives have in common."""
 PHASES = ("steady", "overlap", "ensemble")
 DENSE = (
     *(f"rows in {phase}" for phase in PHASES),
@@ -54,7 +54,7 @@ DENSE = (
     "wild rows",
     *(f"{segment} refused" for segment in ("Rows", "Restore", "Switch", "Overlap", "Configure")),
 )
-"""What the lives of dense models must have come to in every family of them."""
+"""The events that the lives of every family of dense models must meet."""
 SPARSE = (
     *(f"drift: error_rate, {action}" for action in ("report", "reset", "forget")),
     "Switch refused",
@@ -65,11 +65,11 @@ SPARSE = (
     "some rows skipped",
     "wild rows",
 )
-"""Those of sparse rows, which have no features to change."""
+"""The events for sparse rows, which have no features to change."""
 
 
 def cases(family):
-    """Every task of the algorithms of a family: the life that meets everything with each action, and a random one."""
+    """Every task of a family's algorithms: the life that meets everything with each action, and a random one."""
     return [
         (algorithm, task, kind)
         for algorithm in FAMILIES[family]
@@ -79,7 +79,7 @@ def cases(family):
 
 
 def live(algorithm, task, kind, counts):
-    """Let a model of an algorithm live: through everything with an action on drift, or at random."""
+    """Run the life of a model: through everything with an action on drift, or at random."""
     entry = ALGORITHMS[algorithm]
     if kind == "random":
         _live_at_random(entry, task, counts)

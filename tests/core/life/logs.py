@@ -1,4 +1,4 @@
-"""The logs of lives, for tests of whoever reads logs: entries of every kind, in any order."""
+"""The logs of lives, for tests of log readers: entries of every kind, in any order."""
 
 from collections import Counter
 
@@ -13,10 +13,10 @@ from tests.core.life.observed import Observed
 
 
 class Written(Observed):
-    """A model whose entries are written down, and not examined."""
+    """A model whose entries are recorded but not checked."""
 
     def commit(self, *segments):
-        """Apply an entry; its outcomes."""
+        """Apply an entry and return its outcomes."""
         entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
         self.log.append(entry)
         outcomes = apply(self.machine, entry)
@@ -25,7 +25,7 @@ class Written(Observed):
 
 
 def written(body, steps):
-    """The segments that a life of such steps has written, entry by entry."""
+    """The segments that a life with these steps writes, entry by entry."""
     life = Life(body, False, Counter(), Written)
     for step in steps:
         life.take(step)
@@ -33,7 +33,7 @@ def written(body, steps):
 
 
 def single_rows(entries, seed):
-    """Entries as many clients write them: most rows by themselves, some together, many of them with ids."""
+    """Entries as many clients write them: most rows alone, some together, many with ids."""
     rng = np.random.default_rng(seed)
     found = []
     for asked in entries:
@@ -52,7 +52,7 @@ def _is_batch(segment):
 
 
 def _split(rows, rng, first):
-    """Entries of one segment or a few, each of one row or a few."""
+    """Entries with one or a few segments, each with one or a few rows."""
     ends = np.cumsum(rng.choice([1, 1, 1, 1, 2, 3], len(rows.X)))
     ends = [int(end) for end in ends if end < len(rows.X)] + [len(rows.X)]
     segments = []

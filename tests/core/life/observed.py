@@ -1,8 +1,8 @@
-"""A model under observation: what must hold after every entry, whatever it says.
+"""A model under observation: invariants checked after every entry.
 
-nothing raises; what is answered is finite and in its form; what is refused changes nothing; alarms are in order
-a machine that is saved and loaded before every entry holds the same bytes as the one that never is
-reading changes nothing, and what is read is finite and in its form
+nothing raises; answers are finite and well-formed; a refused request changes nothing; alarms are in order
+a machine that is saved and loaded before every entry has the same bytes as one that never is
+reading changes nothing, and what is read is finite and well-formed
 """
 
 import json
@@ -17,18 +17,18 @@ from tests.core.life.streams import Stream
 
 
 class Observed:
-    """A model, and everything that is known of it.
+    """A model, and everything recorded about it.
 
     Args:
         body: its configuration.
-        counts: what has happened in all lives; added to.
+        counts: what has happened in all lives; updated in place.
 
     Attributes:
         machine: the model, never loaded.
-        twin: the same, loaded after every entry.
+        twin: the same model, loaded after every entry.
         log: every entry.
         bytes: the state after the last one.
-        stream: where rows come from.
+        stream: the source of its rows.
     """
 
     def __init__(self, body, counts):
@@ -40,11 +40,11 @@ class Observed:
 
     @property
     def phase(self):
-        """The phase, "none" before there is a space."""
+        """The phase; "none" before there is a space."""
         return "none" if self.machine.pipeline is None else self.machine.phase
 
     def commit(self, *segments):
-        """Apply an entry to both machines; its outcomes."""
+        """Apply an entry to both machines and return its outcomes."""
         entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
         self.log.append(entry)
         phase, newest, before = self.phase, self.machine.outbox.last, self.bytes
@@ -87,7 +87,7 @@ class Observed:
                 assert ((shares > 0) & (shares < 1) | unsaid).all()
 
     def _check_alarms(self, newest, phase):
-        """The kinds of new alarms, which are in their form and order."""
+        """Check the form and order of new alarms, and return their kinds."""
         new = self.machine.outbox.after(newest)
         reaches = [drift.last_alarm for drift in new]
         assert sorted(set(reaches)) == reaches
@@ -107,7 +107,7 @@ class Observed:
         return {one.kind for drift in new if drift.challenger is None for one in (drift, *drift.alarms)}
 
     def _check_reading(self):
-        """Everything that can be read is finite and in its form, and reading it changes nothing."""
+        """Everything readable is finite and well-formed, and reading changes nothing."""
         machine = self.machine
         report = {
             "metrics": read.metrics_report(machine),
@@ -150,7 +150,7 @@ class Observed:
             np.testing.assert_allclose(prediction.probabilities.sum(axis=1), 1.0, rtol=1e-9)
 
     def _check_intervals(self, prediction):
-        """Finite, around the prediction, and those of a higher level around those of a lower one."""
+        """Finite, around the prediction, and nested by level."""
         ends = [read.intervals_of(self.machine.own, prediction, level) for level in (0.3, 0.5, 0.7, 0.9, 0.97, 0.99)]
         known = [bounds for bounds in ends if bounds is not None]
         chain = [prediction.value, *(side for low, high in (bounds.T for bounds in known) for side in (low, high))]
@@ -160,7 +160,7 @@ class Observed:
             assert (outer[:, 1] >= inner[:, 1]).all()
 
     def replay(self):
-        """The whole log, given to a fresh machine, makes the same state; no outcome has been changed by later rows."""
+        """The whole log gives a fresh machine the same state; later rows have not changed any outcome."""
         assert [told for _, told in self.returned] == [[repr(one) for one in found] for found, _ in self.returned]
         again = Model.first(self.config)
         for entry in self.log:
@@ -168,5 +168,5 @@ class Observed:
         assert self.bytes == save.to_bytes(again)
 
     def saw(self, what):
-        """Count something that has happened."""
+        """Count an event."""
         self.counts[what] += 1

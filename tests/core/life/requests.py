@@ -1,4 +1,4 @@
-"""What clients send: requests as the segments that the service makes of them for the log."""
+"""Client requests, as the segments that the service writes to the log."""
 
 import numpy as np
 
@@ -31,14 +31,14 @@ CHANGES = (
 
 
 class Requests:
-    """Requests to a model, checked against it as it stands.
+    """Requests to a model, checked against its current state.
 
     Args:
         model: the model.
 
     Attributes:
-        tracked: predictions that wait for labels: space, raw row, what was served, label.
-        saved: states of the model, kept.
+        tracked: predictions waiting for labels: space, raw row, served prediction, label.
+        saved: kept states of the model.
     """
 
     def __init__(self, model):
@@ -46,7 +46,7 @@ class Requests:
         self.tracked, self.saved = [], [model.bytes]
 
     def rows(self, count, **more):
-        """Labelled rows of the space in force, or a first row that fixes one."""
+        """Labelled rows of the current space, or a first row that fixes it."""
         space, proposed = self.model.machine.feedback_schema, None
         if space is None:
             space = space_of_names(PROPOSALS[0])
@@ -63,12 +63,12 @@ class Requests:
         return Rows(space.id, proposed, raw, labels, discounts, weights=weights, **more)
 
     def proposal(self, which):
-        """Rows of a client that believes the model has no features yet."""
+        """Rows of a client that assumes the model has no features yet."""
         space = space_of_names(PROPOSALS[which])
         return self.rows(2) if self.model.config.algorithm.sparse else self.of(space, 2, space.features)
 
     def some_seen(self, count):
-        """Labelled rows, every second of which has been learned before."""
+        """Labelled rows, every second of which was learned before."""
         return self.rows(count, skip=tuple(range(0, count, 2)))
 
     def late(self, at):
@@ -95,32 +95,32 @@ class Requests:
         return Switch("complete")
 
     def abort(self):
-        """The end of a change that is not made."""
+        """The end of a change that is dropped."""
         return Switch("abort")
 
     def reset(self):
-        """Back to the first state."""
+        """A return to the first state."""
         return Reset()
 
     def restore(self, at, source="restore"):
-        """Back to a state that was kept."""
+        """A return to a kept state."""
         return Restore(self.saved[at % len(self.saved)], source)
 
     def configure(self, which):
-        """A change of the configuration, which not every model can make."""
+        """A change of the configuration; not every model allows it."""
         return Configure(CHANGES[which])
 
     def clash(self):
-        """A label that shows under the key of another one."""
+        """A label whose JSON key equals that of another label."""
         return self.strange([False, CLASHING])
 
     def classes(self):
-        """More labels than the algorithm learns."""
+        """More labels than the algorithm supports."""
         bound = self.model.config.algorithm.class_bound
         return self.strange([f"class {at}" for at in range(bound + 1)])
 
     def strange(self, labels):
-        """Rows with labels that are refused; for regression, which has none, another refused request."""
+        """Rows with labels that are refused; for regression, another refused request."""
         if self.model.config.task == "regression":
             return self.torn()
         segment = self.rows(len(labels))
@@ -128,7 +128,7 @@ class Requests:
         return segment
 
     def torn(self):
-        """Bytes that are no state."""
+        """Truncated bytes of a state."""
         return Restore(self.model.bytes[:-7])
 
     def foreign(self):

@@ -1,4 +1,4 @@
-"""What may happen in the life of a model: steps by the names of the methods of tests.core.life.lives.Life."""
+"""The steps in the life of a model, named after the methods of tests.core.life.life.Life."""
 
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ _REQUESTS = (
     ("restore", PLACES),
     ("configure", CHANGES),
 )
-"""What may be asked for together with other things."""
+"""Requests that may be sent together with others."""
 _STEPS = (
     (3, "rows", COUNTS),
     (6, "drift", st.sampled_from(["means", "labels", "both"]), st.sampled_from([40, 0]), st.sampled_from([60, 30])),

@@ -1,4 +1,4 @@
-"""Configurations and rows for the lives of models: a stream that holds every name, and moves when it is told to."""
+"""Configurations and rows for the lives of models: a stream that has every name and shifts on demand."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -9,18 +9,18 @@ from core.features import Schema, SparseSchema, parse_features
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
 EPISODES = {"episode_rows": 25}
-"""So that there are several in a life."""
+"""Short, so that a life has several."""
 OTHER_DAY = {**DAY, "categories": ["tue", "wed", "thu", "mon"]}
 RANGED = {"name": "a", "type": "numeric", "min": -5, "max": 5, "outside": "clip"}
 SPACES = (["a", "b", "c"], ["p", DAY, "q"], ["c", "q", "s", "t"], ["v"], [RANGED, "b", OTHER_DAY, "v"])
-"""Names are kept, lost and come back; in one of them a has a range and day other categories."""
+"""Names stay, leave and return; in the last space "a" has a range and "day" has other categories."""
 FEATURES = tuple(parse_features(space) for space in SPACES)
 PROPOSALS = (("a", "b", "c"), ("b", "a"))
-"""Names that a first row may come with."""
+"""Names of a first row."""
 NAMES = sorted({feature.name for features in FEATURES for feature in features})
 LABELS = ("UP", 0, False, "")
 CLASHING = "false"
-"""Shows under the same JSON key as False."""
+"""Has the same JSON key as False."""
 COSTS = {"UP": 7, "0": 0.1, "": 1e300}
 ROWS = 4096
 JUMP = 100.0
@@ -28,9 +28,9 @@ NUMBERS = {
     "batch_size": 10, "compressed_dim": 4, "random_features": 3, "horizon": 50, "candidates": 3, "learning_rate": 0.1,
     "forgetting_rate": 0.05, "delta": 0.5, "size": "small",
 }  # fmt: skip
-"""Values of parameters beside their defaults, such that what they are about happens within some tens of rows."""
+"""Values for parameters other than their defaults, chosen to take effect within some tens of rows."""
 ALWAYS = {"batch_size", "compressed_dim", "size"}
-"""Parameters that never keep their default: nothing would happen in a life with it, or all of it slowly."""
+"""Parameters that never keep their default: with it a life would be uneventful or slow."""
 
 _rng = np.random.default_rng(11)
 _hidden = _rng.normal(size=(ROWS, 3))
@@ -47,17 +47,17 @@ WEATHER = {
     "wild": (1e30, 1e-30),
     "still": (0.0, 0.0),
 }
-"""What some rows are multiplied with, and what others."""
+"""Factors for some rows, and for others."""
 
 
 class Stream:
     """An endless stream of labelled rows.
 
     Attributes:
-        at: rows taken.
-        classes: classes that rows are of by now.
-        shift: what is added to every number.
-        sign: 1, or -1 where labels mean the opposite of what they meant at first.
+        at: number of rows taken.
+        classes: number of classes so far.
+        shift: added to every number.
+        sign: 1, or -1 after the labels have flipped.
         weather: a key of ``WEATHER``.
         gaps: whether some values are missing.
     """
@@ -68,7 +68,7 @@ class Stream:
         self.weather, self.gaps = "plain", False
 
     def take(self, count):
-        """Places of the next rows."""
+        """Positions of the next rows."""
         places = np.arange(self.at, self.at + count) % ROWS
         self.at += count
         return places
@@ -112,7 +112,7 @@ class Stream:
 
     @staticmethod
     def weights(places):
-        """Weights (n,), some the least or the largest there is."""
+        """Weights (n,), some with the smallest or largest allowed value."""
         return _weights[places].copy()
 
 
@@ -148,7 +148,7 @@ def bodies(draw, entry, task):
 
 
 def plain_body(entry, task, action):
-    """The configuration of a model that is watched and acts, with few rows in every batch."""
+    """The configuration of a model with a watch, an action and small batches."""
     found = {param.name: NUMBERS[param.name] for param in entry.params if param.name in ALWAYS}
     body = {"algorithm": entry.id, "task": task, "params": found, "on_drift": action, "watch": _watch(kinds(entry))}
     if entry.sparse or action == "report":
@@ -161,5 +161,5 @@ def _watch(tests):
 
 
 def space_of_names(names):
-    """The space that a first row with these names fixes."""
+    """The space fixed by a first row with these names."""
     return Schema(parse_features(list(names)))

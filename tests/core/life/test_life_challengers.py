@@ -1,4 +1,4 @@
-"""The life that meets everything, of models with challengers that come, go and change places with the model."""
+"""The life that meets everything, with challengers that come, go and swap places with the model."""
 
 from collections import Counter
 
@@ -11,12 +11,12 @@ from tests.core.life.streams import plain_body
 
 
 class Contested(Life):
-    """A life between whose steps challengers are put beside the model, promoted and taken away."""
+    """A life in which challengers are added, promoted and withdrawn between the steps."""
 
     steps = 0
 
     def take(self, step):
-        """The next step, and what becomes of the challengers."""
+        """Take the next step, then act on the challengers."""
         super().take(step)
         self.steps += 1
         if self.steps % 6 == 1:
@@ -31,7 +31,7 @@ class Contested(Life):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("algorithm", "task"), [("dfop", "classification"), ("rls", "regression")])
 def test_models_with_challengers_live_through_everything(algorithm, task):
-    """Nothing raises, and log, saved state and machine agree, whatever becomes of the challengers."""
+    """Nothing raises, and log, saved state and machine agree, whatever happens to the challengers."""
     counts = Counter()
     life = Contested(plain_body(ALGORITHMS[algorithm], task, "report"), True, counts)
     for step in WHOLE_LIFE:

@@ -1,4 +1,4 @@
-"""Models of every algorithm live through everything that clients may do."""
+"""Models of every algorithm live through everything clients may do."""
 
 from collections import Counter, defaultdict
 
@@ -17,7 +17,7 @@ EVENTS = {
     "vigo": (*DENSE, *FORGOTTEN, *OF_ITS_OWN),
     "sparse": SPARSE,
 }
-"""What the lives of a family must have come to."""
+"""The events that the lives of a family must meet."""
 CASES = [(family, *case) for family in FAMILIES for case in cases(family)]
 
 
@@ -25,7 +25,7 @@ CASES = [(family, *case) for family in FAMILIES for case in cases(family)]
     "*-dfop-c*-forget", "*-dynamic*-report", "*-fesl_c-c*-reset", "*-vigod-*-forget",
     "*-auto-c*-report", "sparse-*-r*-forget", "*-rls-c*-random", "*-vigo-*-random",
 )  # fmt: skip
-@pytest.mark.timeout(900)  # a life that fails is made shorter before it is shown
+@pytest.mark.timeout(900)  # a failing life is shrunk before it is shown
 @pytest.mark.parametrize(("family", "algorithm", "task", "kind"), CASES)
 def test_it_lives_through_everything(family, algorithm, task, kind):
     """Whatever clients do: nothing raises, and log, saved state and machine agree."""
@@ -35,12 +35,12 @@ def test_it_lives_through_everything(family, algorithm, task, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", EVENTS)
 def test_the_lives_were_eventful(family):
-    """Every kind of event was met: drifts and what they ask for, changes of features, late labels, refusals."""
+    """Every kind of event was met: drifts and their actions, changes of features, late labels, refusals."""
     if COUNTS[family]["lives"] < len(cases(family)):
-        pytest.skip("not all of them have lived")
+        pytest.skip("not all lives of this family have run")
     assert [] == [what for what in EVENTS[family] if not COUNTS[family][what]]
 
 
 def test_every_algorithm_of_the_catalogue_lives():
-    """Each stands in one family."""
+    """Each belongs to exactly one family."""
     assert sorted(ALGORITHMS) == sorted(algorithm for family in FAMILIES.values() for algorithm in family)

@@ -1,4 +1,4 @@
-"""Intervals computed in the plainest way: lists, sorted anew for every row."""
+"""Intervals computed in the plainest way, with lists sorted again for every row."""
 
 import math
 from fractions import Fraction
@@ -9,10 +9,10 @@ ETA, SIGMA, SHIFT_STEP, RING = 2.72, 0.001, 0.002, 250
 
 
 class Level:
-    """The share that one level leaves outside: DtACI over four steps, and a shift of what is told.
+    """The share that one level leaves outside: DtACI over four steps, and a shift of the result.
 
     Args:
-        level: the share that it is to cover.
+        level: the share it should cover.
     """
 
     def __init__(self, level):
@@ -28,7 +28,7 @@ class Level:
         return min(max(found, 0.0), 1.0)
 
     def learn(self, beta, outside):
-        """A row that any share below beta would have covered, and that was outside of what was told, or not."""
+        """Learn a row: shares below beta would have covered it; ``outside`` says whether the interval missed it."""
         losses = [self.target * (beta - alpha) - min(beta - alpha, 0.0) for alpha in self.alphas]
         weights = [weight * math.exp(-ETA * loss) for weight, loss in zip(self.weights, losses, strict=True)]
         self.weights = [(1 - SIGMA) * weight / sum(weights) + SIGMA / len(STEPS) for weight in weights]
@@ -49,14 +49,14 @@ class PlainIntervals:
         return sorted(self.residuals[-RING:])
 
     def shares(self):
-        """What is told of every level, none larger than that of a lower one."""
+        """The share of every level, none larger than that of a lower level."""
         found = [1.0]
         for level in self.levels:
             found.append(min(level.told, found[-1]))
         return found[1:]
 
     def offsets(self):
-        """Low and high of every level, or None of those that have no interval yet."""
+        """Low and high of every level; None if it has no interval yet."""
         latest, found = self.latest, []
         n = len(latest)
         for level, share in zip(self.levels, self.shares(), strict=True):

@@ -1,4 +1,4 @@
-"""What the tests of the prequential metrics share: a slow oracle over the full list of rows, and streams to feed."""
+"""Shared by the tests of prequential metrics: a slow oracle over the full list of rows, and random streams."""
 
 import json
 import math
@@ -14,7 +14,7 @@ SPANS = [(10, 0.9), (37, 0.999999), (2000, 0.99)]
 
 
 class Row(NamedTuple):
-    """One row of a classifier; NaN where there were no probabilities."""
+    """One row of a classifier; NaN if there were no probabilities."""
 
     guess: int
     truth: int
@@ -27,25 +27,25 @@ class Row(NamedTuple):
 
 
 def weighted(pairs):
-    """The weighted mean of (weight, value) pairs, None where there are none."""
+    """The weighted mean of (weight, value) pairs; None without pairs."""
     total = math.fsum(w for w, _ in pairs)
     return math.fsum(w * x for w, x in pairs) / total if pairs else None
 
 
 def beyond(p0, chance):
-    """Either kappa, 1 where all is right although chance is never wrong, else None."""
+    """A kappa: 1 if both the model and chance are always right, None if only chance is."""
     if 1 - chance > 1e-12:
         return (p0 - chance) / (1 - chance)
     return 1.0 if p0 >= 1 - 1e-12 else None
 
 
 def majority(labels):
-    """The label most often in a list, of equals the lowest; the first one for an empty list."""
+    """The most frequent label of a list, the lowest in a tie; the first label for an empty list."""
     return min(set(labels), key=lambda label: (-labels.count(label), label)) if labels else 0
 
 
 def with_baselines(rows):
-    """Each row with whether the two baselines were right, from the labels before it."""
+    """Each row with whether each baseline was right, judged by the labels before it."""
     labels = [row.truth for row in rows]
     return [
         row._replace(no_change=(labels[i - 1] if i else 0) == row.truth, majority=majority(labels[:i]) == row.truth)
@@ -54,7 +54,7 @@ def with_baselines(rows):
 
 
 def class_scores(rows, weights, K):
-    """Every number of one span of rows under some weights."""
+    """All scores of one span of rows with the given weights."""
     pairs = [(w, row) for w, row in zip(weights, rows, strict=True) if row.guess != -1]
     names = "accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece", "no_change"
     found = {**dict.fromkeys((*names, "majority")), "unscored": sum(weights) - sum(w for w, _ in pairs)}
@@ -86,7 +86,7 @@ def class_scores(rows, weights, K):
 
 
 def calibration_error(pairs):
-    """Over ten bins, by the probability of the answer."""
+    """Over ten bins, by the probability of the predicted class."""
     pairs = [(w, r) for w, r in pairs if not math.isnan(r.said)]
     if not pairs:
         return None
@@ -104,7 +104,7 @@ def score_bin(p):
 
 
 def ranking(pairs):
-    """By the definitions: over all pairs of a row of each class, and over all thresholds."""
+    """By definition: over all pairs of rows of different classes, and over all thresholds."""
     pairs = [(w, r.truth, score_bin(r.score)) for w, r in pairs if not math.isnan(r.score)]
     weights, truth, scores = (np.array(column) for column in zip(*pairs, strict=True)) if pairs else [np.zeros(0)] * 3
     (w1, s1), (w0, s0) = (weights[truth == 1], scores[truth == 1]), (weights[truth == 0], scores[truth == 0])
@@ -121,12 +121,12 @@ def ranking(pairs):
 
 
 def fading(count, factor=0.999):
-    """The weights of so many rows, the newest 1."""
+    """The weights of ``count`` rows, the newest 1."""
     return [factor ** (count - 1 - i) for i in range(count)]
 
 
 def points(rows):
-    """The rows at which a history of so many rows has its points."""
+    """The rows at which the history of this many rows has points."""
     kept, stride = [], 10
     for row in range(10, rows + 1):
         if row % stride == 0:
@@ -148,7 +148,7 @@ def class_report(rows, K, window=1000, factor=0.999):
 
 
 def flat(report):
-    """A classification report's spans with their baselines side by side."""
+    """The spans of a classification report, each merged with its baselines."""
     spans = {name: dict(report[name]) for name in ("overall", "window", "fading")}
     spans["overall"]["baselines"] = report["baselines"]
     for span in spans.values():
@@ -157,7 +157,7 @@ def flat(report):
 
 
 def assert_close(expected, found):
-    """Two tables of numbers or None agree to round-off; sums of weights are told to three digits."""
+    """Check that two tables of numbers or None agree to round-off; sums of weights are rounded to three digits."""
     for name, value in expected.items():
         if value is None:
             assert found[name] is None, name
@@ -166,7 +166,7 @@ def assert_close(expected, found):
 
 
 def reg_scores(rows, weights):
-    """Every number of one span of (error, truth, baseline error or None) rows under some weights."""
+    """All scores of one span of (error, truth, baseline error or None) rows with the given weights."""
     pairs = list(zip(weights, rows, strict=True))
     if not rows:
         return dict.fromkeys(("mse", "mae", "r2", "bias", "last_mse", "last_mae", "paired_mse", "paired_mae"))
@@ -188,7 +188,7 @@ def reg_scores(rows, weights):
 
 
 def classes_of(rows):
-    """Predictions, labels and facts of a list of (prediction, label, its probability); another class has the rest."""
+    """Predictions, labels and facts from (prediction, label, label's probability); another class has the rest."""
     guesses, labels, p = zip(*rows, strict=True) if rows else ((), (), ())
     predicted, truth, p_true = np.array(guesses, np.int64), np.array(labels, np.int64), np.array(p, np.float64)
     facts = np.zeros((FACTS, len(rows)))
@@ -199,18 +199,18 @@ def classes_of(rows):
 
 
 def rows_of(predicted, truth, facts):
-    """The rows of three arrays, for the oracle."""
+    """The rows in three arrays, for the oracle."""
     columns = predicted, truth, facts[P_TRUE], facts[BRIER], facts[CONFIDENCE], facts[SCORE]
     return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def part(array, chosen):
-    """Some of the rows of an array, or of facts."""
+    """Some rows of an array or of facts."""
     return array[..., chosen] if array.ndim == 1 or len(array) == FACTS else array[chosen]
 
 
 def fed(metrics, arrays, sizes, *more):
-    """The metrics after the rows, in blocks of the given sizes, the rest at once."""
+    """The metrics after the rows, fed in blocks of the given sizes and then the rest."""
     start, n = 0, len(arrays[0])
     for size in [*sizes, n]:
         chosen = slice(start, start + size)
@@ -220,7 +220,7 @@ def fed(metrics, arrays, sizes, *more):
 
 
 def bits(metrics):
-    """The whole state as bytes, with every array's shape."""
+    """The whole state as bytes, with the shape of every array."""
     arrays, header = metrics.to_arrays()
     return {name: (array.shape, array.tobytes()) for name, array in arrays.items()}, json.dumps(header)
 

@@ -1,4 +1,4 @@
-"""What is told of each class: precision, recall, confusion, reliability; bounded, however many classes there are."""
+"""Scores per class: precision, recall, confusion, reliability; bounded, however many classes there are."""
 
 import json
 import math
@@ -13,8 +13,8 @@ from tests.core.metrics.prequential_oracle import classes_of, fed, random_classe
 SPANS = ("overall", "window", "fading")
 
 
-def test_what_a_class_lacks_is_none():
-    """Without rows no recall, never answered no precision, without both no F1."""
+def test_an_undefined_score_of_a_class_is_none():
+    """Recall without rows, precision without predictions, F1 without either."""
     report = fed(ClassificationMetrics(), classes_of([(0, 0, 0.9), (0, 1, 0.1)]), [], 3).report()
     expected = {
         "0": {"support": 1, "precision": 0.5, "recall": 1.0, "f1": 2 / 3},
@@ -25,7 +25,7 @@ def test_what_a_class_lacks_is_none():
 
 
 def test_the_reliability_is_that_of_the_answers():
-    """Rows by the probability of their answer: its mean, and the share of right ones; empty bins are left out."""
+    """Rows grouped by the predicted class's probability: its mean and the share of right rows; no empty bins."""
     rows = [(0, 0, 0.91)] * 8 + [(0, 1, 0.03)] * 2 + [(1, 1, 0.55)] * 3
     for span in ("overall", "window"):
         found = fed(ClassificationMetrics(), classes_of(rows), [], 2).report()[span]
@@ -35,7 +35,7 @@ def test_the_reliability_is_that_of_the_answers():
 
 
 def test_only_two_classes_have_a_ranking():
-    """One or three have no second class to find."""
+    """With one class or three there is no second class to find."""
     for classes, there in ((1, False), (2, True), (3, False)):
         report = fed(ClassificationMetrics(), classes_of([(0, 0, 0.9)] * 5), [], classes).report()
         assert [there] * 3 == ["roc_auc" in report[span] for span in SPANS]
@@ -43,8 +43,8 @@ def test_only_two_classes_have_a_ranking():
         assert not there or report["overall"]["roc_auc"] is None  # no row of the second class
 
 
-def test_scores_begin_before_the_second_class_is_known():
-    """Rows of the first class have the lowest score then: nothing was known of another one."""
+def test_scores_start_before_the_second_class_is_known():
+    """Until then rows of the first class have the lowest score: no other class was known."""
     metrics = ClassificationMetrics()
     metrics.absorb(*classes_of([(0, 0, 1.0)] * 3), 1)
     predicted, truth, facts = classes_of([(1, 1, 0.7), (1, 0, 0.4)])
@@ -57,7 +57,7 @@ def test_scores_begin_before_the_second_class_is_known():
 
 
 def many(n, K, seed=0):
-    """Rows of a guesser on classes of which the later ones are the more frequent."""
+    """Rows of a guesser; later classes are more frequent."""
     rng = np.random.default_rng(seed)
     truth = (K * rng.random(n) ** 0.3).astype(np.int64)
     predicted = np.where(rng.random(n) < 0.5, truth, rng.integers(0, K, n))
@@ -66,7 +66,7 @@ def many(n, K, seed=0):
 
 
 def test_of_many_classes_the_most_frequent_are_shown():
-    """Fifty and the others: no class that is left out is more than twice as frequent as one that is shown."""
+    """Fifty and "other": no hidden class is more than twice as frequent as a shown one."""
     arrays = many(30_000, 200)
     report = fed(ClassificationMetrics(), arrays, [], 200).report()
     found = report["overall"]["confusion"]
@@ -81,7 +81,7 @@ def test_of_many_classes_the_most_frequent_are_shown():
 
 
 def test_scores_count_all_classes_whether_shown_or_not():
-    """Accuracy, balanced accuracy and kappa are those of the rows."""
+    """Accuracy, balanced accuracy and kappa equal those computed from all rows."""
     predicted, truth, facts = many(5_000, 120)
     overall = fed(ClassificationMetrics(), (predicted, truth, facts), [], 120).report()["overall"]
     recalls = [(predicted[truth == k] == k).mean() for k in range(120) if (truth == k).any()]
@@ -93,20 +93,20 @@ def test_scores_count_all_classes_whether_shown_or_not():
 
 @pytest.mark.parametrize("classes", [100, 1000])
 def test_answers_and_memory_are_bounded(classes):
-    """Whatever the number of classes: what is told fits into 150 KB, what is held into 300 KB."""
+    """Whatever the number of classes, a report fits into 150 KB and the state into 300 KB."""
     metrics = fed(ClassificationMetrics(), many(20_000, classes), [], classes)
     assert 150_000 > len(json.dumps(metrics.report()))
     assert 300_000 > metrics.nbytes
 
 
 def test_the_memory_of_an_idle_model_is_small():
-    """Of two classes: some KB, most of them for the ranking; of more: less."""
+    """Two classes take some KB, mostly for the ranking; more classes take less."""
     for classes, most in ((2, 16_000), (3, 4_000)):
         assert most > fed(ClassificationMetrics(), random_classes(5, 2), [], classes).nbytes
 
 
 def test_rows_without_probabilities_have_neither_reliability_nor_ranking():
-    """A learner that gives none is scored by its answers alone."""
+    """A learner without probabilities is scored by its predicted classes alone."""
     predicted, truth, facts = random_classes(50, 2)
     facts[P_TRUE:] = math.nan
     for span in SPANS:

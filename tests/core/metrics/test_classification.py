@@ -1,4 +1,4 @@
-"""Prequential metrics of a classifier, and what both tasks share, against a recomputation from all rows."""
+"""Prequential metrics of a classifier, and what both tasks share, compared with a recomputation from all rows."""
 
 import math
 
@@ -33,7 +33,7 @@ from tests.core.metrics.prequential_oracle import (
     ],
 )
 def test_classification_is_what_the_full_list_gives(n, K, window, factor):
-    """All three spans and both baselines agree with a recomputation from all rows; blocks and rows have equal bits."""
+    """All three spans and both baselines agree with a recomputation; blocks and single rows give the same bits."""
     arrays = random_classes(n, K)
     metrics = fed(ClassificationMetrics(window, factor), arrays, [7, 1, 300], K)
     report = metrics.report()
@@ -54,7 +54,7 @@ def test_classification_is_what_the_full_list_gives(n, K, window, factor):
     )
 )
 def test_short_streams_are_what_the_full_list_gives(rows):
-    """Single classes, no predictions, no probabilities: every edge of the definitions, on short lists."""
+    """Single classes, missing predictions or probabilities: every edge case of the definitions, on short lists."""
     arrays = classes_of(rows)
     found = flat(fed(ClassificationMetrics(), arrays, [1], 3).report())
     for name, span in class_report(rows_of(*arrays), 3).items():
@@ -65,7 +65,7 @@ SCORES = ("accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss"
 
 
 def test_a_metric_without_rows_is_none():
-    """Before the first row nothing is defined, and nothing is NaN."""
+    """Before the first row every metric is None, and none is NaN."""
     report = ClassificationMetrics().report()
     nothing = {"per_class": {}, "confusion": {"labels": [], "counts": []}, "reliability": []}
     none = {**dict.fromkeys(SCORES), "unscored": 0, **nothing}
@@ -86,22 +86,22 @@ def test_a_metric_without_rows_is_none():
 
 
 def test_the_best_baseline_is_the_more_accurate_one():
-    """``majority`` on a stream that alternates, ``no_change`` on one that changes once."""
+    """``majority`` on an alternating stream, ``no_change`` on one that changes once."""
     for labels, best in (([0, 0, 0, 1, 0, 1, 0], "majority"), ([0, 0, 0, 0, 1, 1, 1, 1, 1], "no_change")):
         metrics = fed(ClassificationMetrics(), classes_of([(0, label, 1.0) for label in labels]), [], 2)
         found = {name: span["accuracy"] for name, span in metrics.report()["baselines"].items()}
         assert (best, found[best]) == (max(found, key=found.get), metrics.headline()["baseline"])
 
 
-def test_before_any_label_the_baselines_say_the_first_class():
-    """As a model of declared labels does; so they are judged on the same rows as it is."""
+def test_before_any_label_the_baselines_predict_the_first_class():
+    """A model with declared labels does the same, so that both are judged on the same rows."""
     for label, hits in ((0, 4), (1, 3)):
         report = fed(ClassificationMetrics(), classes_of([(0, label, 1.0)] * 4), [], 2).report()
         assert {"no_change": {"accuracy": hits / 4}, "majority": {"accuracy": hits / 4}} == report["baselines"]
 
 
-def test_a_row_for_which_nothing_could_be_said_is_unscored():
-    """It is neither right nor a miss, for the model and for the baselines; the label is seen all the same."""
+def test_a_row_without_a_prediction_is_unscored():
+    """It is neither right nor wrong, for the model and the baselines; its label still counts."""
     rows = [(-1, 1, math.nan), (-1, 1, math.nan), (1, 1, 0.5), (0, 1, 0.5)]
     report = fed(ClassificationMetrics(), classes_of(rows), [1], 2).report()
     assert (4, 2) == (report["rows"], report["unscored"])
@@ -113,8 +113,8 @@ def test_a_row_for_which_nothing_could_be_said_is_unscored():
     assert {"no_change": {"accuracy": 1.0}, "majority": {"accuracy": 1.0}} == report["baselines"]
 
 
-def test_a_label_that_is_not_known_any_more_was_a_wrong_answer():
-    """It counts as a miss, and as an answer of no class that there is."""
+def test_predicting_a_retired_label_is_wrong():
+    """It counts as an error, and as a prediction of none of the current classes."""
     metrics = fed(ClassificationMetrics(), classes_of([(GONE, 0, 0.5), (0, 0, 0.5)]), [], 2)
     overall = metrics.report()["overall"]
     assert (0.5, 0) == (overall["accuracy"], overall["unscored"])
@@ -123,7 +123,7 @@ def test_a_label_that_is_not_known_any_more_was_a_wrong_answer():
 
 
 def test_a_row_without_a_probability_counts_for_all_but_the_losses():
-    """NaN means the learner gives none: the losses of the others stand."""
+    """NaN means that the learner gives none: the losses of the other rows stand."""
     report = fed(ClassificationMetrics(), classes_of([(0, 0, math.nan), (0, 0, 0.5), (1, 0, 0.5)]), [], 2).report()
     assert (3, 2 / 3) == (report["rows"], report["overall"]["accuracy"])
     expected = [(math.log(2), 0.25)] * 3
@@ -131,24 +131,24 @@ def test_a_row_without_a_probability_counts_for_all_but_the_losses():
     assert expected == [pytest.approx(both) for both in found]
 
 
-def test_baselines_are_judged_by_what_they_said_then():
-    """Told with the rows; AS_NOW is what they say now, NOTHING the first class, GONE a miss."""
+def test_baselines_are_judged_by_their_prediction_of_that_time():
+    """They come with the rows; AS_NOW means the current prediction, NOTHING the first class, GONE an error."""
     metrics = fed(ClassificationMetrics(), classes_of([(0, 0, 0.5)] * 3), [], 2)
     predicted, truth, facts = classes_of([(1, 1, 0.5), (1, 1, 0.5), (0, 0, 0.5), (1, 1, 0.5)])
     metrics.absorb(predicted, truth, facts, 2, np.array([[1, 0], [AS_NOW, 1], [NOTHING, GONE], [0, AS_NOW]]))
-    # no_change was right of 0, 0, 0, then 1 (told), 1 (the label before), 0 (nothing known), not 1
+    # no_change was right on 0, 0, 0, then 1 (given), 1 (the label before), 0 (nothing known), wrong on 1
     assert {"no_change": {"accuracy": 6 / 7}, "majority": {"accuracy": 4 / 7}} == metrics.report()["baselines"]
     assert (1, 0) == metrics.baselines()
 
 
-def test_an_impossible_label_costs_no_more_than_the_clip():
-    """Probability 0 costs -ln 1e-15, and a shade above 1 costs nothing."""
+def test_an_impossible_label_costs_at_most_the_clip():
+    """Probability 0 costs -ln 1e-15, and slightly more than 1 costs nothing."""
     report = fed(ClassificationMetrics(), classes_of([(0, 1, 0.0), (0, 0, 1.0000001)]), [], 2).report()
     assert -math.log(1e-15) / 2 == pytest.approx(report["overall"]["log_loss"])
 
 
 def test_kappa_without_a_denominator():
-    """In a window of one label, kappas are 1 where all was right and undefined where the baseline cannot be beaten."""
+    """In a window with one label, kappas are 1 if all was right, and undefined if the baseline cannot be beaten."""
     right = fed(ClassificationMetrics(), classes_of([(0, 0, math.nan)] * 1500), [], 1).report()["window"]
     assert (1.0, 1.0) == (right["kappa"], right["kappa_temporal"])
     wrong = fed(ClassificationMetrics(), classes_of([(0, 0, math.nan)] * 1400 + [(1, 0, math.nan)]), [], 2).report()[
@@ -158,7 +158,7 @@ def test_kappa_without_a_denominator():
 
 
 def test_classes_may_come_on_the_way():
-    """Room for classes made early or late makes no difference to any bit in the end."""
+    """Making room for classes early or late makes no difference to the final bits."""
     predicted, truth, facts = random_classes(400, K=2)
     early, late = ClassificationMetrics(), ClassificationMetrics()
     early.absorb(predicted, truth, facts, 60)
@@ -172,8 +172,8 @@ def test_classes_may_come_on_the_way():
 @pytest.mark.parametrize(
     "row", [(2, 0, 0.5, 2), (-3, 0, 0.5, 2), (0, 2, 0.5, 2), (0, -1, 0.5, 2), (0, 0, -0.1, 2), (0, 0, math.inf, 2)]
 )
-def test_a_row_that_cannot_be_changes_nothing(row):
-    """Indices out of range and impossible probabilities are refused with all the rows beside them."""
+def test_an_impossible_row_changes_nothing(row):
+    """Indices out of range and impossible probabilities are refused together with all other rows of the call."""
     metrics = fed(ClassificationMetrics(), random_classes(20, K=2), [], 2)
     before = bits(metrics)
     with pytest.raises(ValueError, match="out of range"):
@@ -193,7 +193,7 @@ def test_a_row_that_cannot_be_changes_nothing(row):
 
 @pytest.mark.parametrize("n", [9, 10, 5119, 5120, 5130, 10_240, 20_470, 41_000])
 def test_the_history_is_bounded_and_regular(n):
-    """Points stand at multiples of a stride that doubles, never 512 of them, and each tells its row's metrics."""
+    """Points are at multiples of a stride that doubles, always fewer than 512, and each has the metrics at its row."""
     predicted, truth, facts = random_classes(n)
     report = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()
     history = report["history"]
@@ -216,7 +216,7 @@ def test_the_history_is_bounded_and_regular(n):
 
 
 def test_points_of_rows_that_are_all_unscored_are_undefined():
-    """A point stands there, without numbers, and the state loads."""
+    """The point exists without numbers, and the state loads."""
     metrics = fed(ClassificationMetrics(), classes_of([(-1, 0, math.nan)] * 20), [], 1)
     assert [{"row": row, **dict.fromkeys(metrics.POINT)} for row in (10, 20)] == metrics.report()["history"]
     restored = ClassificationMetrics()
@@ -226,7 +226,7 @@ def test_points_of_rows_that_are_all_unscored_are_undefined():
 
 @pytest.mark.parametrize("n", [10, 990, 5120, 11_000])
 def test_the_history_of_a_regression(n):
-    """Each point tells the window's and the overall errors at its row."""
+    """Each point has the window's and the overall errors at its row."""
     predicted, truth = random_numbers(n)
     history = fed(RegressionMetrics(), (predicted, truth), []).report()["history"]
     assert points(n) == [point["row"] for point in history]
@@ -245,7 +245,7 @@ def test_the_history_of_a_regression(n):
 
 @pytest.mark.parametrize("n", [1, 2, 300])
 def test_a_batch_alone_is_a_short_stream(n):
-    """The metrics of one batch are those of a model that saw nothing else."""
+    """The metrics of one batch equal those of a model that saw nothing else."""
     predicted, truth, facts = random_classes(n)
     overall = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()["overall"]
     batch = classification_batch(predicted, truth, facts[P_TRUE])

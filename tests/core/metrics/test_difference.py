@@ -11,7 +11,7 @@ from core.metrics.difference import BATCHES, BOUND, ROWS_MIN, SCALE_ROWS, Paired
 
 @pytest.mark.parametrize(("s", "v"), [(0.0, 0.0), (3.0, 1.0), (12.5, 40.0), (60.0, 300.0)])
 def test_the_mixture_is_the_integral_over_lambda(s, v):
-    """Of exp(lambda s - psi(lambda) v), the gamma prior of proposition 9 truncated to lambda in [0, 1)."""
+    """The integrand is exp(lambda s - psi(lambda) v), with proposition 9's gamma prior cut to lambda in [0, 1)."""
 
     def at(rate, s, v):  # with 1 - rate = exp(-t): the density is proportional to (1 - rate)^(rho - 1) exp(rho rate)
         return np.exp(rate * (s + v) + v * np.log1p(-rate) + (RHO - 1) * np.log1p(-rate) + RHO * rate - shift)
@@ -25,15 +25,15 @@ def test_the_mixture_is_the_integral_over_lambda(s, v):
 
 
 def test_the_radius_is_where_the_mixture_is_large_enough():
-    """Beyond it zero is left behind, within it not."""
+    """Beyond the radius zero is excluded, within it not."""
     for v in (0.0, 2.0, 30.0, 5000.0):
         assert not exceeds(0.999 * radius(v), v)
         assert exceeds(1.001 * radius(v), v)
     assert not exceeds(-1e9, 1.0)
 
 
-def test_fair_coins_are_seldom_taken_for_biased_ones():
-    """At no row of 3000 looked at, in most of 100 runs; biased ones are found."""
+def test_fair_coins_are_rarely_taken_for_biased_ones():
+    """In most of 100 runs of 3000 rows at no row; biased coins are found."""
     rng = np.random.default_rng(0)
     left = found = 0
     for _ in range(100):
@@ -48,7 +48,7 @@ def test_fair_coins_are_seldom_taken_for_biased_ones():
 
 
 def test_losses_of_classes_are_compared_row_by_row():
-    """The mean is that of the rows on which both have said something; the interval holds it."""
+    """The mean is over rows that both predicted; the interval contains it."""
     rng = np.random.default_rng(1)
     first, second = (rng.integers(0, 2, 700).astype(float) for _ in range(2))
     first[::7] = np.nan
@@ -63,7 +63,7 @@ def test_losses_of_classes_are_compared_row_by_row():
 
 
 def test_squared_errors_are_compared_on_the_scale_of_the_labels():
-    """Each is clipped at four variances of the labels before its row; ten labels come first."""
+    """Each is clipped at four variances of the labels before its row; comparison starts after ten labels."""
     rng = np.random.default_rng(2)
     y = 5.0 + 3.0 * rng.normal(size=300)
     first, second = (10.0 * rng.exponential(size=300)) ** 2, rng.normal(size=300) ** 2
@@ -86,7 +86,7 @@ def test_squared_errors_are_compared_on_the_scale_of_the_labels():
 
 
 def test_differences_that_keep_their_sign_widen_the_interval():
-    """The same numbers, once mixed and once in long runs of one sign."""
+    """The same numbers, once shuffled and once in long runs of one sign."""
     rng = np.random.default_rng(3)
     runs = np.repeat(np.where(rng.random(40) < 0.6, 1.0, 0.0), BATCHES[1])
     mixed, in_runs = PairedDifference(), PairedDifference()
@@ -96,13 +96,13 @@ def test_differences_that_keep_their_sign_widen_the_interval():
     assert in_runs.report()["low"] < mixed.report()["low"]
 
 
-def test_nothing_is_said_before_the_first_row():
-    """No mean, no interval."""
+def test_there_is_no_interval_before_the_first_row():
+    """Mean, low and high are None."""
     assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == PairedDifference().report()
 
 
-def test_side_by_side_each_sequence_has_its_share_of_alpha():
-    """The same sums, a wider interval; what is surely better as the only one need not be as one of eight."""
+def test_several_sequences_share_alpha():
+    """The same sums give a wider interval; a challenger that wins alone need not win as one of eight."""
     rng = np.random.default_rng(5)
     found = PairedDifference()
     found.absorb((rng.random(ROWS_MIN) < 0.055).astype(float), (rng.random(ROWS_MIN) < 0.02).astype(float))
@@ -117,15 +117,15 @@ def test_side_by_side_each_sequence_has_its_share_of_alpha():
         assert not exceeds(0.999 * radius(v, 8), v, 8)
 
 
-def test_a_unit_is_what_the_numbers_are_shown_in():
-    """Costs: a difference of 1 is that of the dearest error."""
+def test_a_unit_scales_the_report():
+    """With costs, a difference of 1 stands for the most expensive error."""
     found = PairedDifference()
     found.absorb(np.array([1.0, 0.2, 0.0]), np.array([0.0, 0.2, 1 / 3]))
     assert 3.0 * (2 / 3) / 3 == pytest.approx(found.report(1, 3.0)["mean"])
 
 
 def test_a_worse_sum_of_squared_errors_is_no_reason_to_change():
-    """Clipped, it is better and not by chance; one row in a hundred makes its errors 17 times as large."""
+    """Clipped, its mean is significantly better, but one row in a hundred makes its total error 17 times as large."""
     rng = np.random.default_rng(6)
     y = rng.normal(size=5000)
     off = 20.0 * (rng.random(5000) < 0.01)

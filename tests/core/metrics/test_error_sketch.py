@@ -1,4 +1,4 @@
-"""The median of errors from bounded counts, against that of all errors."""
+"""The median of errors from bounded counts, compared with that of all errors."""
 
 import math
 
@@ -22,7 +22,7 @@ def told(errors, sizes=()):
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 3e7, 1e15])
 @pytest.mark.parametrize("shape", ["normal", "lognormal", "exponential"])
 def test_the_median_is_within_its_error(scale, shape):
-    """Over all rows and in the window, whatever the unit; with an odd number of rows it is one of them."""
+    """Over all rows and in the window, whatever the unit; with an odd number of rows it is exact in the window."""
     errors = scale * getattr(np.random.default_rng(3), shape)(size=2501)
     report = told(errors).report()
     assert np.median(np.abs(errors)) == pytest.approx(report["overall"]["median_ae"], rel=RELATIVE)
@@ -30,7 +30,7 @@ def test_the_median_is_within_its_error(scale, shape):
 
 
 def test_the_fading_median_is_that_of_the_weights():
-    """Half of the weight lies below it, up to the width of a bin."""
+    """Half of the weight is below it, up to the width of a bin."""
     errors = np.random.default_rng(4).lognormal(size=3000) * np.linspace(1, 30, 3000)
     found = told(errors).report()["fading"]["median_ae"]
     order = np.argsort(errors)
@@ -40,20 +40,20 @@ def test_the_fading_median_is_that_of_the_weights():
 
 
 @pytest.mark.parametrize(("error", "expected"), [(0.0, 0.0), (1e-30, 0.0), (1e19, 1e19), (1e300, 2.0**64)])
-def test_ends_of_the_range_are_told(error, expected):
-    """What is too small counts as 0, what is too large as the largest."""
+def test_errors_beyond_the_range_are_clipped(error, expected):
+    """Too small an error counts as 0, too large a one as the largest."""
     assert expected == pytest.approx(told([error] * 3).report()["overall"]["median_ae"], rel=RELATIVE)
 
 
 def test_memory_grows_with_the_octaves_in_use():
-    """Errors of one magnitude take little, and no errors take all there could be."""
+    """Errors of one magnitude take little memory, and errors of all magnitudes a bounded amount."""
     assert 6_000 > told([1.0, 1.5, 0.0]).nbytes
     assert 2 * 8 * (1 + OCTAVES * PER_OCTAVE) + 6_000 > told([1e-300, 1e-19, 1.0, 1e300]).nbytes
 
 
 @given(st.floats(0, 1e25))
-def test_a_bin_holds_what_it_says(error):
-    """Sixteen of equal width to a power of two."""
+def test_a_bin_covers_its_range(error):
+    """There are sixteen bins of equal width between powers of two."""
     place = bin_of(error)
     if place == ZERO:
         assert error < 2.0**-64
@@ -63,8 +63,8 @@ def test_a_bin_holds_what_it_says(error):
         assert low <= error < low + math.ldexp(1 / PER_OCTAVE, octave - 64)
 
 
-def test_counts_keep_their_bins_when_room_is_made():
-    """On either side; the count of zeros stays in front."""
+def test_counts_keep_their_bins_when_the_range_grows():
+    """It grows on either side; the count of zeros stays first."""
     counts = np.arange(1.0, 2 * (1 + PER_OCTAVE) + 1).reshape(2, -1)
     wider, first = covering(counts, 64, np.array([0.0, 2.0**-1, 7.9]))
     assert (63, 1 + 4 * PER_OCTAVE) == (first, wider.shape[1])

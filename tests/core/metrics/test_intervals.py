@@ -1,4 +1,4 @@
-"""Intervals around predictions: against the plainest computation, on wild numbers, as a state."""
+"""Intervals around predictions: compared with the plainest computation, for wild numbers, and as a state."""
 
 import json
 import math
@@ -17,7 +17,7 @@ BIG = 1.7976931348623157e308
 WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e300, -1e200, 5e-324])
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | WILD
 FIRST_ROWS = {0.5: 3, 0.8: 9, 0.9: 19, 0.95: 39, 0.99: 199}
-"""Residuals from which on each level has an interval."""
+"""The number of residuals at which each level gets an interval."""
 
 
 def stream(rows, seed=0):
@@ -39,7 +39,7 @@ def fed(rows, cuts=(), told=None):
 
 
 def state(intervals):
-    """Every bit of it."""
+    """The whole state as bytes."""
     arrays, header = intervals.to_arrays()
     return {name: array.tobytes() for name, array in arrays.items()}, header
 
@@ -50,7 +50,7 @@ def offsets(intervals, levels=LEVELS):
 
 
 def test_intervals_are_those_of_the_plainest_computation():
-    """Before every row, at every level, while the ring fills and after it is full; and the coverage they come to."""
+    """Before every row, at every level, while the ring fills and after it is full; coverage agrees, too."""
     predicted, truth = stream(2300)
     intervals, plain = Intervals(), PlainIntervals()
     covered = []
@@ -77,7 +77,7 @@ def test_intervals_are_those_of_the_plainest_computation():
 @settings(max_examples=60)
 @given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=60), st.floats(0.01, 0.99))
 def test_no_finite_number_makes_an_interval_overflow(rows, level):
-    """Whatever finite numbers come, intervals are finite and in order, and the state loads."""
+    """For any finite numbers, intervals are finite and ordered, and the state loads."""
     predicted, truth = (np.array(column) for column in zip(*rows, strict=True))
     intervals = fed((predicted, truth), range(1, len(rows)))
     assert state(intervals) == state(fed((predicted, truth)))
@@ -93,7 +93,7 @@ def test_no_finite_number_makes_an_interval_overflow(rows, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_begins_with_rows_enough_for_its_tails(level):
+def test_a_level_starts_with_enough_rows_for_its_tails(level):
     """None before: a tail of t has its first quantile among 1/t - 1 residuals."""
     first = FIRST_ROWS[level]
     predicted, truth = stream(first)
@@ -101,8 +101,8 @@ def test_a_level_begins_with_rows_enough_for_its_tails(level):
     assert (first, 2) == fed((predicted, truth)).around(predicted, level).shape
 
 
-def test_levels_lie_within_each_other():
-    """Those that adapt and those between, after a change of the errors; down to no width at all."""
+def test_levels_are_nested():
+    """Adaptive levels and those between them, after a change of the errors, down to width 0."""
     levels = np.linspace(0.01, 0.99, 99)
     for rows in (200, 900, 1200, 2000):
         low, high = offsets(fed(stream(rows)), levels).T
@@ -113,14 +113,14 @@ def test_levels_lie_within_each_other():
 
 
 def test_a_series_without_errors_has_intervals_without_width():
-    """And covers all of it."""
+    """They cover every row."""
     intervals = fed((np.full(300, 0.1), np.full(300, 0.1)))
     assert_array_equal(np.zeros((5, 2)), offsets(intervals))
     assert {"0.5": 1.0, "0.8": 1.0, "0.9": 1.0, "0.95": 1.0, "0.99": 1.0} == intervals.spans()[0]
 
 
-def test_coverage_is_what_was_asked_for_also_after_changes():
-    """Every level, on errors whose size and side change: within a point and a half of it, in every span of 500 .82."""
+def test_coverage_is_as_requested_also_after_changes():
+    """With errors that change size and side: every level within 1.5 points, and .9 covers .82 of any 500 rows."""
     rng = np.random.default_rng(3)
     rows = 12_000
     scale, side = np.repeat([1.0, 4.0, 0.5, 8.0], rows // 4), np.repeat([0.0, 3.0, -3.0, 0.0], rows // 4)
@@ -136,8 +136,8 @@ def test_coverage_is_what_was_asked_for_also_after_changes():
     assert (sums[500:] - sums[:-500]).min() >= 0.82 * 500
 
 
-def test_a_tracked_row_is_covered_as_it_was_told():
-    """By the intervals that it was served with; one that was served with none does not count; the others as ever."""
+def test_a_tracked_row_is_covered_as_it_was_served():
+    """Its own served intervals count; a row served without any does not count; other rows count as usual."""
     predicted, truth = stream(300)
     wide, narrow = ((-1e9, 1e9),) * 5, ((-1e-9, 1e-9),) * 5
     before = fed((predicted, truth))
@@ -158,8 +158,8 @@ def test_a_tracked_row_is_covered_as_it_was_told():
     assert (counted > 0).all()
 
 
-def test_what_a_tracked_row_is_served_with_is_what_is_read():
-    """All levels around one prediction, None of those without an interval."""
+def test_a_tracked_row_is_served_with_the_intervals_that_are_read():
+    """All levels around one prediction; None for a level without an interval."""
     intervals = fed(stream(100))
     served = intervals.served(2.5)
     for level, own in zip(LEVELS, served, strict=True):
@@ -170,8 +170,8 @@ def test_what_a_tracked_row_is_served_with_is_what_is_read():
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_changes_nothing(value):
-    """NaN and infinities are refused with all the rows beside them."""
+def test_non_finite_numbers_change_nothing(value):
+    """NaN and infinities are refused together with all other rows of the call."""
     intervals = fed(stream(20))
     before = state(intervals)
     for said, came in ((value, 0.0), (0.0, value)):
@@ -181,6 +181,6 @@ def test_what_is_not_finite_changes_nothing(value):
 
 
 def test_an_idle_model_is_small():
-    """The ring grows with its rows, up to its bound."""
+    """The ring grows with the rows, up to its bound."""
     sizes = [fed(stream(rows)).nbytes for rows in (0, 16, 17, 1000, 3000)]
     assert sizes[0] == sizes[1] < sizes[2] < sizes[3] == sizes[4] < 16_000

@@ -1,4 +1,4 @@
-"""Losses of single rows, and what their probabilities say."""
+"""Losses of single rows, and the facts from their probabilities."""
 
 import math
 
@@ -11,7 +11,7 @@ from core.metrics.regression import squared_errors
 
 
 def test_squared_errors_are_capped_without_a_warning():
-    """Differences that overflow, or whose square does, are 1e300; small ones are exact."""
+    """Differences that overflow, or whose square does, count as 1e300; small ones are exact."""
     big = np.finfo(float).max
     predicted, truth = np.array([big, 1e200, 3.0, 1e-200]), np.array([-big, 0.0, 1.0, 0.0])
     with np.errstate(all="raise"):
@@ -19,9 +19,9 @@ def test_squared_errors_are_capped_without_a_warning():
 
 
 def test_the_facts_of_rows_are_those_of_their_definitions():
-    """Loss, probability of the truth, Brier score, probability of the answer, score of the second class."""
+    """Loss, probability of the truth, Brier score, probability of the predicted class, score of the second class."""
     shares = np.array([[0.2, 0.8], [0.7, 0.3]])
-    shares.flags.writeable = False  # rows that are read-only will do
+    shares.flags.writeable = False  # read-only rows are accepted
     facts = facts_of(shares, np.array([1, 0]), np.array([1, 1]))
     assert_array_equal([0.0, 1.0], facts[LOSS])
     assert_array_equal([0.8, 0.3], facts[P_TRUE])
@@ -31,21 +31,21 @@ def test_the_facts_of_rows_are_those_of_their_definitions():
 
 
 def test_the_brier_score_is_summed_over_all_classes():
-    """As a slow computation from whole rows has it."""
+    """It agrees with a slow computation from whole rows."""
     rng = np.random.default_rng(0)
     shares, truth = rng.dirichlet(np.ones(4), 30), rng.integers(0, 4, 30)
     expected = [((row - np.eye(4)[y]) ** 2).sum() for row, y in zip(shares, truth, strict=True)]
     assert_allclose(expected, facts_of(shares, shares.argmax(axis=1), truth)[BRIER])
 
 
-def test_of_one_label_the_rest_is_that_of_another():
-    """Which is not known yet: half of the Brier score is the square of what is missing to 1."""
+def test_with_one_label_the_rest_belongs_to_another():
+    """The other label is not known yet: half of the Brier score is the square of the missing probability."""
     facts = facts_of(np.array([[0.9]]), np.array([0]), np.array([0]))[:, 0]
     assert [0.0, 0.9, 2 * 0.1**2, 0.9, 0.1] == pytest.approx(facts.tolist())
 
 
-def test_where_nothing_was_said_there_are_no_facts():
-    """A label that is not known any more was said: it is a miss, of no known probability."""
+def test_without_a_prediction_there_are_no_facts():
+    """A retired label was a prediction: an error, with the known probability of the truth."""
     facts = facts_of(np.array([[0.2, 0.8]] * 2), np.array([NOTHING, GONE]), np.array([1, 1]))
     assert np.isnan(facts[:, 0]).all()
     assert [1.0, 0.8, 2 * 0.2**2, math.nan, 0.8] == pytest.approx(facts[:, 1].tolist(), nan_ok=True)
@@ -53,13 +53,13 @@ def test_where_nothing_was_said_there_are_no_facts():
 
 @pytest.mark.parametrize(("said", "truth"), [(2, 0), (0, -1), (0, 2)])
 def test_a_class_without_a_probability_is_refused(said, truth):
-    """Nothing outside the probabilities is read."""
+    """Probabilities out of range are never read."""
     with pytest.raises(IndexError, match="without a probability"):
         facts_of(np.array([[0.2, 0.8]]), np.array([said]), np.array([truth]))
 
 
 def test_losses_are_new_arrays():
-    """What was given out stays as it was when the next rows are scored."""
+    """Returned arrays stay the same when the next rows are scored."""
     first = squared_errors(np.array([1.0]), np.array([0.0]))
     squared_errors(np.array([0.0]), np.array([0.0]))
     assert_array_equal([1.0], first)

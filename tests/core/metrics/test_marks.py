@@ -1,4 +1,4 @@
-"""Marks are bounded, and thinned out evenly."""
+"""Marks are bounded and thinned evenly."""
 
 import json
 from itertools import pairwise
@@ -11,7 +11,7 @@ from core.metrics.prequential import MARKS_MAX, Marks
 
 @pytest.mark.parametrize("metrics", [ClassificationMetrics(), RegressionMetrics()])
 def test_a_hundred_marks_are_kept_and_the_rest_counted(metrics):
-    """In order; the first and the latest are among them; they survive the header."""
+    """In order, including the first and the latest; they survive the header."""
     for row in range(130):
         metrics.mark(row, "drift", action="reset")
     report = metrics.report()
@@ -26,8 +26,8 @@ def test_a_hundred_marks_are_kept_and_the_rest_counted(metrics):
     assert report == restored.report()
 
 
-def test_marks_are_thinned_out_evenly():
-    """Over ten thousand alarms no stretch of the rows is without marks: no gap is larger than four even ones."""
+def test_marks_are_thinned_evenly():
+    """After ten thousand alarms no gap is larger than four times the even one."""
     marks = Marks()
     for row in range(0, 100_000, 10):
         marks.add({"row": row, "kind": "drift"})
@@ -36,8 +36,8 @@ def test_marks_are_thinned_out_evenly():
     assert max(after - before for before, after in pairwise(rows)) <= 4 * 100_000 / MARKS_MAX
 
 
-def test_a_burst_goes_before_what_stands_alone():
-    """The closest marks are thinned out first."""
+def test_a_burst_is_thinned_before_isolated_marks():
+    """The closest marks go first."""
     marks = Marks()
     alone = [{"row": 1000 * k, "kind": "drift"} for k in range(50)]
     for mark in (*alone, *({"row": 60_000 + k, "kind": "drift"} for k in range(200))):
@@ -46,7 +46,7 @@ def test_a_burst_goes_before_what_stands_alone():
 
 
 def test_alarms_go_before_resets_and_switches():
-    """What was done to the model stays as long as there is an alarm to leave out."""
+    """Resets and switches stay as long as there is an alarm to drop."""
     marks = Marks()
     for row in range(300):
         marks.add({"row": row, "kind": "reset" if row % 10 == 5 else "drift"})
@@ -71,7 +71,7 @@ def test_alarms_go_before_resets_and_switches():
         {"marks": [], "marks_thinned": True},
     ],
 )
-def test_what_are_no_marks_is_refused(header):
-    """Another form, too many of them, or more left out than can be."""
+def test_invalid_marks_are_refused(header):
+    """Another form, too many of them, or an impossible number of dropped ones."""
     with pytest.raises(ValueError, match="marks"):
         Marks.from_header(header)

@@ -1,4 +1,4 @@
-"""A regression is compared with ``last_value`` on the rows that both have predicted, wherever they are compared."""
+"""A regression is compared with ``last_value`` only on rows that both predicted, wherever they are compared."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SPANS = ("overall", "window", "fading")
 
 
 def far(n, level, own, seed=0):
-    """Predictions and labels of n rows around a level, the first predicted as 0; ``own`` is the size of the errors."""
+    """Predictions and labels of n rows around a level, the first prediction 0; ``own`` scales the errors."""
     rng = np.random.default_rng(seed)
     truth = level + rng.normal(size=n)
     predicted = truth + own * rng.normal(size=n)
@@ -25,7 +25,7 @@ def far(n, level, own, seed=0):
 
 
 def ratios(metrics):
-    """What the model's error is in terms of the baseline's, by all that is told of it."""
+    """The model's error relative to the baseline's, from every figure that is reported."""
     report, quality = metrics.report(), metrics.quality()
     report["overall"]["baselines"] = report["baselines"]
     pairs = [(report["paired"][name], report[name]["baselines"]["last_value"]) for name in SPANS]
@@ -43,13 +43,13 @@ def ratios(metrics):
     st.integers(0, 99),
 )
 def test_the_first_row_decides_nothing(n, level, own, seed):
-    """However far from 0 labels are: a model that errs less than the last value is better, one that errs more worse."""
+    """However far labels are from 0, a model is better exactly if its errors are smaller than the last value's."""
     found = ratios(fed(RegressionMetrics(), far(n, level, own, seed), [1, 7]))
     assert all((ratio < 1.0) == (own < 1.0) for ratio in found)
 
 
-def test_the_models_own_figures_are_of_all_rows():
-    """The first row is in them, as every other one."""
+def test_the_models_own_scores_include_all_rows():
+    """The first row counts like any other."""
     predicted, truth = far(50, 1e6, 0.2)
     report = fed(RegressionMetrics(), (predicted, truth), []).report()
     expected = float(((predicted - truth) ** 2).mean())
@@ -59,7 +59,7 @@ def test_the_models_own_figures_are_of_all_rows():
 
 
 def test_rows_predicted_before_any_label_are_left_out():
-    """Tracked predictions whose labels came late: the baseline had nothing to say of them."""
+    """Tracked predictions whose labels came late: the baseline had no prediction for them."""
     predicted, truth = far(60, 1e6, 0.2)
     told = np.append(np.full(20, NOTHING), truth[19:-1])
     predicted[:20] = 0.0
@@ -69,7 +69,7 @@ def test_rows_predicted_before_any_label_are_left_out():
 
 
 def test_without_a_row_of_the_baseline_nothing_is_compared():
-    """One row alone: undefined, in all spans."""
+    """With one row the comparison is undefined in all spans."""
     metrics = fed(RegressionMetrics(), (np.zeros(1), np.ones(1)), [])
     none = {"rows": 0, "mse": None, "mae": None}
     assert [none] * 3 == [*metrics.report()["paired"].values()]
@@ -78,7 +78,7 @@ def test_without_a_row_of_the_baseline_nothing_is_compared():
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])
-def test_a_model_is_judged_by_what_it_predicted_beside_the_baseline(algorithm):
+def test_a_model_is_judged_on_the_rows_of_the_baseline(algorithm):
     """In its summary and its quality, from the first batch on, and again after a reset."""
     model = Fed({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None})
     rng = np.random.default_rng(3)

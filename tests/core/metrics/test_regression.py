@@ -1,4 +1,4 @@
-"""Prequential metrics of a regression, and states saved and loaded, against a recomputation from all rows."""
+"""Prequential metrics of a regression, and saved and loaded states, compared with a recomputation from all rows."""
 
 import json
 import math
@@ -56,8 +56,8 @@ def test_regression_is_what_the_full_list_gives(n, window, factor):
     assert middle == report["window"]["median_ae"]
 
 
-def test_the_baseline_is_judged_by_what_it_said_then():
-    """Told with the rows; AS_NOW is the number before, NOTHING leaves the row out."""
+def test_the_baseline_is_judged_by_its_prediction_of_that_time():
+    """It comes with the rows; AS_NOW means the number before, NOTHING leaves the row out."""
     metrics = fed(RegressionMetrics(), (np.zeros(2), np.array([1.0, 2.0])), [])
     metrics.absorb(np.zeros(4), np.array([3.0, 4.0, 5.0, 6.0]), np.array([1.0, AS_NOW, NOTHING, 0.5]))
     errors = [1.0 - 2.0, 1.0 - 3.0, 3.0 - 4.0, 0.5 - 6.0]
@@ -69,8 +69,8 @@ def test_the_baseline_is_judged_by_what_it_said_then():
     assert (None,) == RegressionMetrics().baselines()
 
 
-def test_a_baseline_that_never_said_anything_has_no_score():
-    """Labels that all come late: neither overall nor in the history."""
+def test_a_baseline_without_predictions_has_no_score():
+    """If all labels come late, it has no score overall or in the history."""
     metrics = fed(RegressionMetrics(), (np.zeros(10), np.ones(10), np.full(10, NOTHING)), [])
     report = metrics.report()
     none = {"mse": None, "mae": None}
@@ -105,7 +105,7 @@ def test_squared_errors_stop_at_a_limit():
 @settings(max_examples=60)
 @given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=60))
 def test_no_finite_number_makes_a_metric_overflow(rows):
-    """Whatever finite numbers come, every number of state and report is finite or None, and the state loads."""
+    """For any finite numbers, every number of state and report is finite or None, and the state loads."""
     predicted, truth = (np.array(column) for column in zip(*rows, strict=True))
     metrics = fed(RegressionMetrics(), (predicted, truth), [1, 10])
     restored = RegressionMetrics()
@@ -116,8 +116,8 @@ def test_no_finite_number_makes_a_metric_overflow(rows):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_changes_nothing(value):
-    """NaN and infinities are refused with all the rows beside them."""
+def test_non_finite_numbers_change_nothing(value):
+    """NaN and infinities are refused together with all other rows of the call."""
     metrics = fed(RegressionMetrics(), random_numbers(20), [])
     before = bits(metrics)
     for predicted, truth in ((value, 0.0), (0.0, value)):
@@ -135,7 +135,7 @@ def test_what_is_not_finite_changes_nothing(value):
 
 @pytest.mark.parametrize("n", [0, 5, 1300, 5119, 5120, 6000, 10_240])
 def test_a_state_goes_on_with_the_same_bits(n):
-    """Saved, loaded and continued is the same as never interrupted; an idle model's state is small."""
+    """Saving, loading and continuing equals never stopping; an idle model's state is small."""
     for make, arrays, more in (
         (ClassificationMetrics, random_classes(n), (3,)),
         (RegressionMetrics, random_numbers(n), ()),

@@ -1,4 +1,4 @@
-"""Metrics of a classifier beside those of scikit-learn on the same rows."""
+"""Metrics of a classifier compared with scikit-learn on the same rows."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ ROWS = 3000
 
 @pytest.fixture(params=PRIORS, scope="module")
 def rows(request):
-    """Labels, probabilities, and both metrics' spans with their rows' weights."""
+    """Labels, probabilities and the report of the metrics."""
     K, rng = request.param, np.random.default_rng(1)
     y = rng.choice(K, ROWS, p=PRIORS[K])
     P = np.exp(1.5 * rng.normal(size=(ROWS, K)) + 2.0 * (y[:, None] == np.arange(K)) + np.log(PRIORS[K]))
@@ -33,8 +33,8 @@ def spans(rows):
     yield "fading", report["fading"], y, P, 0.999 ** np.arange(ROWS)[::-1]
 
 
-def test_classes_are_scored_as_scikit_learn_does(rows):
-    """Precision, recall, F1, support and the confusion of each class; fading ones are told to three digits."""
+def test_classes_are_scored_like_scikit_learn(rows):
+    """Precision, recall, F1, support and confusion of each class; fading counts are rounded to three digits."""
     for _, found, y, P, w in spans(rows):
         said = P.argmax(axis=1)
         expected = theirs.precision_recall_fscore_support(y, said, sample_weight=w)
@@ -44,7 +44,7 @@ def test_classes_are_scored_as_scikit_learn_does(rows):
 
 
 def test_the_ranking_is_exact_to_its_bins(rows):
-    """ROC AUC and average precision are scikit-learn's of the same scores in their bins, and close to those without."""
+    """ROC AUC and average precision equal scikit-learn's for binned scores, and are close to those without bins."""
     if rows[1].shape[1] != 2:
         assert "roc_auc" not in rows[2]["overall"]
         return

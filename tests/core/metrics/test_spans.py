@@ -1,4 +1,4 @@
-"""A window and a fading factor other than the defaults, against a recomputation from all rows."""
+"""Other windows and fading factors than the defaults, compared with a recomputation from all rows."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from tests.core.twin import Fed
 
 @pytest.mark.parametrize(("window", "factor"), SPANS)
 def test_intervals_are_counted_over_any_window(window, factor):
-    """Coverage is that of the window's rows; the residuals that intervals are made from do not depend on it."""
+    """Coverage counts the rows of the window; the residuals behind the intervals do not depend on it."""
     predicted, truth = random_numbers(600)
     usual, other, covered = Intervals(), Intervals(window, factor), []
     for row in zip(predicted.reshape(-1, 1), truth.reshape(-1, 1), strict=True):
@@ -33,8 +33,8 @@ def test_intervals_are_counted_over_any_window(window, factor):
 
 
 @pytest.mark.parametrize("make", [ClassificationMetrics, RegressionMetrics, Intervals])
-def test_a_state_is_of_one_window(make):
-    """It goes on with the same bits, and is refused by metrics of another window."""
+def test_a_state_belongs_to_one_window(make):
+    """It continues with the same bits, and metrics with another window refuse it."""
     more = (3,) if make is ClassificationMetrics else ()
     arrays = random_classes(150) if more else random_numbers(150)
     metrics, restored = fed(make(40, 0.9), arrays, [], *more), make(40, 0.9)
@@ -44,15 +44,15 @@ def test_a_state_is_of_one_window(make):
         make().load_arrays(*metrics.to_arrays())
 
 
-def test_a_weight_is_of_one_fading():
-    """The weight of the newest row says how fast counts fade."""
+def test_a_weight_belongs_to_one_fading_factor():
+    """The weight of the newest row shows how fast counts fade; another factor refuses it."""
     arrays, header = fed(RegressionMetrics(1000, 0.9), random_numbers(150), []).to_arrays()
     with pytest.raises(ValueError, match="weight"):
         RegressionMetrics().load_arrays(arrays, header)
 
 
 def test_a_model_scores_as_its_configuration_says():
-    """Both tasks; the defaults of the configuration are those of the metrics."""
+    """For both tasks; the defaults of the configuration equal those of the metrics."""
     assert (prequential.WINDOW, prequential.FADING) == (WINDOW.default, FADING.default)
     for task in ("classification", "regression"):
         report = Fed({"task": task, "metrics": {"window": 50, "fading": 0.95}}).report
@@ -60,8 +60,8 @@ def test_a_model_scores_as_its_configuration_says():
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_a_long_window_is_counted_beforehand(task):
-    """What the rings hold of a full window is what a configuration announces, beyond a window of the default length."""
+def test_a_long_window_is_announced(task):
+    """A configuration announces exactly what the rings of a longer window take beyond the default length."""
     held = {}
     for window in (WINDOW.default, WINDOW.maximum):
         config = Config.parse({"algorithm": "rls", "task": task, "metrics": {"window": window}})

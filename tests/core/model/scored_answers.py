@@ -1,4 +1,4 @@
-"""The answers of a classifier by themselves, without a model around them."""
+"""The answers of a classifier alone, without a model around them."""
 
 from core.config import Config
 from core.features.labels import LabelSet
@@ -6,11 +6,11 @@ from core.model.class_answers import ClassAnswers
 from core.model.rows import BlockRows
 
 NO_ROWS = 10**12
-"""So many rows that nothing is smoothed but by 1e-6."""
+"""So many rows that smoothing adds only 1e-6."""
 
 
 def answers_of(seen, **fields):
-    """Those over classes, with more fields of the configuration; their labels are declared unless told."""
+    """Answers over these classes with more configuration fields; the labels are declared unless ``labels`` is given."""
     body = {"algorithm": "dfop", "task": "classification", "labels": [*seen], **fields}
     return ClassAnswers(
         Config.parse({name: value for name, value in body.items() if value is not None}), LabelSet(seen)
@@ -18,7 +18,7 @@ def answers_of(seen, **fields):
 
 
 def answered(answers, prediction, rows=NO_ROWS):
-    """What is answered after so many rows."""
+    """The answer after this many rows."""
     before, answers.metrics.rows = answers.metrics.rows, rows
     found = answers.of(prediction)
     answers.metrics.rows = before
@@ -26,5 +26,5 @@ def answered(answers, prediction, rows=NO_ROWS):
 
 
 def scored(answers, prediction, truth, weights=None, **more):
-    """Rows scored, from which the calibration learns."""
+    """Score rows; the calibration learns from them."""
     return answers.absorb(prediction, truth, BlockRows(None, None, weights=weights), **more)

@@ -1,4 +1,4 @@
-"""What is said: over all labels, never 0 or 1, from the first row on; scored by the same; costs decide the answer."""
+"""Predictions cover all labels, never with 0 or 1, from the first row on; they are scored as returned; costs count."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ DECLARED = ["no", "yes", "maybe"]
 
 
 class Model(Fed):
-    """A model that is fed random rows of its space."""
+    """A model fed with random rows of its space."""
 
     def __init__(self, algorithm="dfop", **more):
         features = {} if ALGORITHMS[algorithm].sparse else {"features": ["a", "b"]}
@@ -41,7 +41,7 @@ class Model(Fed):
 
 @pytest.mark.parametrize("algorithm", CLASSIFIERS)
 def test_before_the_first_row_all_declared_labels_are_equally_probable(algorithm):
-    """The answer is the first declared one."""
+    """The prediction is the first declared label."""
     model = Model(algorithm, labels=DECLARED)
     label, shares = model.returned()
     assert "no" == label
@@ -51,7 +51,7 @@ def test_before_the_first_row_all_declared_labels_are_equally_probable(algorithm
 
 @pytest.mark.parametrize("algorithm", CLASSIFIERS)
 def test_a_label_that_was_never_seen_stays_possible(algorithm):
-    """Three rows of "no" do not make it certain; the order is the declared one, also where "yes" comes first."""
+    """Three rows of "no" do not make it certain; labels keep the declared order, even if "yes" comes first."""
     for seen, expected in (("no", [0.875, 0.125]), ("yes", [0.125, 0.875])):
         model = Model(algorithm, labels=["no", "yes"])
         model.say([seen] * 3)
@@ -61,7 +61,7 @@ def test_a_label_that_was_never_seen_stays_possible(algorithm):
 
 
 def test_the_first_row_of_a_model_without_labels_is_not_scored():
-    """Nothing is known, so nothing is said, and nothing was wrong; the second row is scored."""
+    """Nothing is known, so nothing is predicted or scored; the second row is scored."""
     model = Model()
     assert ServedPrediction(None, None, (None, None)) == model.served(model.raw(1))
     outcome = model.say(["no", "no"])
@@ -73,8 +73,8 @@ def test_the_first_row_of_a_model_without_labels_is_not_scored():
     assert_allclose([1 / 3], declared.p_true)
 
 
-def test_a_label_nobody_declared_is_scored_as_one_of_the_labels_it_joins():
-    """Its first row has a probability: what it would have been given."""
+def test_an_undeclared_label_is_scored_as_one_of_the_labels_it_joins():
+    """Its first row has the probability it would have been given."""
     model = Model()
     outcome = model.say(["no"] * 7 + ["yes"])
     assert ["no"] * 7 == outcome.predictions[1:]
@@ -86,8 +86,8 @@ def test_a_label_nobody_declared_is_scored_as_one_of_the_labels_it_joins():
 @pytest.mark.slow_but("*-dfop", "more2-dynamic_odm", "more1-fesl_c", "more0-vigod", "more1-sparse_dfop", "more2-auto")
 @pytest.mark.parametrize("algorithm", CLASSIFIERS)
 @pytest.mark.parametrize("more", [{}, {"labels": DECLARED}, {"labels": DECLARED, "class_costs": {"yes": 5}}])
-def test_what_is_scored_is_what_predict_said(algorithm, more):
-    """Row by row and in a block: the same answers, losses and probabilities, to the bit, and the same state."""
+def test_scores_are_those_of_predict(algorithm, more):
+    """Row by row and in a block: the same predictions, losses and probabilities to the bit, and the same state."""
     block, single, asking = (Model(algorithm, **more) for _ in range(3))
     X = np.random.default_rng(1).normal(size=(40, block.machine.prediction_schema.raw_width))
     labels = ["yes" if x > 0 else "no" for x in X[:, 0]]
@@ -110,8 +110,8 @@ shares = st.integers(1, 6).flatmap(lambda K: st.lists(st.floats(0, 1), min_size=
 
 
 @given(shares, st.integers(0, 10**18), st.data())
-def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows, data):
-    """They sum to one, keep their order, and each label its place; missing ones get what is left."""
+def test_any_probabilities_become_strictly_between_0_and_1(given_shares, rows, data):
+    """They sum to one and keep their order, each label has its position, and missing ones share the rest."""
     p = np.array([given_shares])
     p = p / p.sum() if p.sum() > 0 else np.full_like(p, 1.0 / p.size)
     names = [f"c{k}" for k in range(p.size + data.draw(st.integers(1, 3)))]
@@ -126,8 +126,8 @@ def test_any_probabilities_become_ones_that_are_never_0_or_1(given_shares, rows,
     assert placed[p.size :].max() <= placed.min()
 
 
-def test_costs_decide_the_answer():
-    """The label of least expected cost: of a rare class that is costly to miss, long before it is probable."""
+def test_costs_decide_the_prediction():
+    """The label of least expected cost: a rare class that is costly to miss, long before it is probable."""
     prediction = Prediction(np.array([0, 0, 1]), np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]))
     costs = {"class_costs": {"yes": 4}}
     plain = answers_of(["no", "yes"], labels=["yes", "no"])
@@ -142,15 +142,15 @@ def test_costs_decide_the_answer():
 
 
 def test_a_learner_without_probabilities_votes():
-    """Its class is probable, the others possible."""
+    """Its class is probable, the others stay possible."""
     answers = answers_of(["yes", "no"], labels=["no", "yes"])
     value, q, _ = astuple(answered(answers, Prediction(np.array([0, 1]), None), 3))
     assert_array_equal([1, 0], value)
     assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
 
 
-def test_a_tracked_answer_is_scored_by_what_was_told():
-    """A label that was not known then gets what the others left, smoothed as of now; an unknown one is wrong."""
+def test_a_tracked_prediction_is_scored_as_returned():
+    """A label unknown at that time gets what the others left, smoothed as of now; an unknown prediction is wrong."""
     model = Model()
     model.say(["no"] * 3)
     returned = model.served(model.raw(1))

@@ -32,10 +32,10 @@ class Case(NamedTuple):
 
     Attributes:
         first: the model before its first row.
-        X, y: the rows and their labels.
+        more: further columns; NaN in rows without them.
         more: further columns; NaN in rows that have none.
-        forms: rows before which a further column begins or ends.
-        drifts: whether there are drifts to be found.
+        forms: rows before which a further column starts or ends.
+        drifts: whether the rows contain drifts.
     """
 
     first: Callable[[], Model]
@@ -46,7 +46,7 @@ class Case(NamedTuple):
     drifts: bool = False
 
     def segments(self, ends: Sequence[int]) -> Iterator[Rows]:
-        """The rows in segments that end at some rows, and where their form changes."""
+        """The rows in segments that end at ``ends`` and wherever their form changes."""
         space = self.first().feedback_schema
         assert space is not None
         for i, j in pairwise(sorted({0, *ends, *self.forms, len(self.X)})):
@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 
 def of(body: Mapping[str, Any], **bodies: Any) -> Model:
-    """A model with challengers."""
+    """A model with these challengers."""
     model = Model.first(Config.parse(body))
     for version, (name, other) in enumerate(bodies.items(), 1):
         apply(model, Entry(version, 0, (plans.plan_challenge(model, name, other, 8)[0],)))
@@ -126,7 +126,7 @@ CASES = {
 
 
 def learned(case: Case, entries: Sequence[Sequence[Rows]], saves: bool = False) -> tuple[Model, list[Any]]:
-    """A model that has learned these entries, saved and loaded before each or not, and what it answered, by row."""
+    """A model that has learned these entries, saved and loaded before each if ``saves``, and its answers by row."""
     model, said = case.first(), []
     for version, segments in enumerate(entries, len(model.challengers) + 1):
         if saves:
@@ -138,7 +138,7 @@ def learned(case: Case, entries: Sequence[Sequence[Rows]], saves: bool = False) 
 
 
 def merged(case: Case, segments: Sequence[Rows]) -> Model:
-    """A model that has learned segments, each an entry, as many of the last form together as go together."""
+    """A model that has learned one segment per entry, with the entries of the last form merged where possible."""
     since, stops = max(case.forms, default=0), np.cumsum([len(rows.X) for rows in segments])
     first = int(np.searchsorted(stops, since, side="right"))
     model, _ = learned(case, [[rows] for rows in segments[:first]])
@@ -157,13 +157,13 @@ def merged(case: Case, segments: Sequence[Rows]) -> Model:
 
 
 def drifts(model: Model) -> list[Drift]:
-    """The events of a model but for the entries they were in."""
+    """The events of a model, without their position in the log."""
     return [replace(event, version=0, index=0, time_ms=0) for event in model.outbox.after((0, 0, -1))]
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_any_cut_leaves_the_same_model(case: Case) -> None:
-    """All rows in one entry, several segments to an entry and saved between them, merged: as one by one."""
+    """One entry, several segments per entry saved in between, merged entries: all give the model of single rows."""
     count = len(case.X)
     single, said = learned(case, [[rows] for rows in case.segments(range(count))])
     found = [learned(case, [[*case.segments(())]])]
@@ -171,7 +171,7 @@ def test_any_cut_leaves_the_same_model(case: Case) -> None:
         segments = [*case.segments(np.random.default_rng(seed).integers(1, count, 3 + count // 9).tolist())]
         together = [segments[at : at + 2 + seed] for at in range(0, len(segments), 2 + seed)]
         found.append(learned(case, together, saves=True))
-        if "outside" not in case.more:  # such rows are not merged
+        if "outside" not in case.more:  # rows with served predictions are not merged
             apart, _ = learned(case, [[rows] for rows in segments])
             assert save.to_bytes(apart) == save.to_bytes(merged(case, segments))
     for model, other in found:

@@ -1,4 +1,4 @@
-"""The calibration between a learner and what is said: its equations, what it may never do, and that it calibrates."""
+"""The calibration between learner and answers: its equations, its limits, and that it calibrates."""
 
 import itertools
 import math
@@ -23,16 +23,16 @@ def answers(K):
 
 
 def error_points(given, right):
-    """Expected calibration error of the probabilities (n,) that answers were given, in points."""
+    """Expected calibration error, in points, of the probabilities (n,) given to the predicted classes."""
     bins = np.minimum((given * 10).astype(int), 9)
     return 100 * np.abs(np.bincount(bins, weights=given - right, minlength=10)).sum() / len(given)
 
 
 def errors_and_losses(algorithm, X, y):
-    """Of a model that learns a stream: error in points and log loss of its answers, log loss of its learner alone."""
+    """A model learns a stream: its calibration error in points, its log loss, and the log loss of its learner alone."""
     labels = [*range(int(y.max()) + 1)]
     body = {"algorithm": algorithm, "task": "classification", "labels": labels, "watch": None}
-    if ALGORITHMS[algorithm].sparse:  # rows that are as dense as the columns: the projection is that of their names
+    if ALGORITHMS[algorithm].sparse:  # the rows are as dense as the columns; names make the projection
         body["params"] = {"compressed_dim": X.shape[1]}
     else:
         body["features"] = [f"x{column}" for column in range(X.shape[1])]
@@ -60,14 +60,14 @@ class Literal:
         self.counts, self.shared = np.zeros(K), False
 
     def knots(self, z):
-        """(knot, what it counts for) of the two beside z."""
+        """(knot, share) of the two knots around z."""
         u = math.copysign(math.log1p(min(abs(z), 8.0) / 0.2), z) / math.log1p(8.0 / 0.2)
         at = (u + 1.0) * (KNOTS - 1) / 2
         j = min(int(at), KNOTS - 2)
         return [(j, 1.0 - (at - j)), (j + 1, at - j)]
 
     def held(self, j, offset):
-        """Of more than two classes: so that z + d(z) increases."""
+        """With more than two classes: the offset limited so that z + d(z) increases."""
         if not self.shared:
             return offset
         u = np.linspace(-1, 1, KNOTS) * math.log1p(40)
@@ -80,7 +80,7 @@ class Literal:
         return z, 1 / (1 + math.exp(-(z + sum(share * self.d[j] for j, share in self.knots(z)))))
 
     def row(self, p, y):
-        """What is said of a row before its class y is learned."""
+        """The probabilities of a row before its class y is learned."""
         logs = np.log(np.maximum(p, 1e-9))
         own = np.maximum(self.counts, 1.0)
         s = np.exp(self.a * logs) * np.minimum(1.0, self.K * (own + 1) / (self.counts.sum() + self.K)) ** (1 / own**2)
@@ -107,7 +107,7 @@ class Literal:
 
 
 def stream(K, rows=300, seed=0):
-    """Probabilities that are too sure, and classes of tempered ones."""
+    """Overconfident probabilities, and classes drawn from tempered ones."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(rows, K))
     p, true = (np.exp(sure * scores) / np.exp(sure * scores).sum(axis=1, keepdims=True) for sure in (3.0, 1.0))
@@ -116,7 +116,7 @@ def stream(K, rows=300, seed=0):
 
 @pytest.mark.parametrize("K", [2, 3, 6])
 def test_the_equations(K):
-    """What is said, slope, offsets and weights are those of the literal equations."""
+    """Probabilities, slope, offsets and weights equal those of the literal equations."""
     p, y = stream(K)
     ours, oracle = answers(K), Literal(K)
     expected = np.array([oracle.row(row, label) for row, label in zip(p, y, strict=True)])
@@ -132,8 +132,8 @@ def test_the_equations(K):
 
 
 @pytest.mark.parametrize("K", [2, 5])
-def test_what_is_too_sure_is_put_right(K):
-    """Three times too sure, the probabilities are right to some points after some hundred rows."""
+def test_overconfident_probabilities_are_corrected(K):
+    """Probabilities from scores three times too large are right to within some points after some hundred rows."""
     p, y = stream(K, 8000)
     ours, value = answers(K), p.argmax(axis=1)
     scored(ours, Prediction(value, p), y)
@@ -150,8 +150,8 @@ def test_what_is_too_sure_is_put_right(K):
     assert error_points(said.probabilities[rows, said.value], said.value == y) < 3.5
 
 
-def test_a_learner_that_is_always_wrong_is_told_by_its_probabilities():
-    """And so is the label that is said: it is the one that comes true."""
+def test_the_calibration_inverts_a_learner_that_is_always_wrong():
+    """The predicted label follows: it is the right one."""
     p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
     ours = answers(2)
     scored(ours, Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1))
@@ -161,8 +161,8 @@ def test_a_learner_that_is_always_wrong_is_told_by_its_probabilities():
 
 
 @pytest.mark.parametrize("costs", [None, {"c0": 1, "c1": 1}])
-def test_the_error_rate_is_of_the_learners_own_class(costs):
-    """Of a learner that is always wrong, every row, although the answers are right; with costs, of the answers."""
+def test_the_error_rate_test_uses_the_learners_own_class(costs):
+    """A learner that is always wrong errs on every row, though the answers are right; with costs the answers count."""
     p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
     ours = answers_of(["c0", "c1"], class_costs=costs)
     found = scored(ours, Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1))
@@ -171,8 +171,8 @@ def test_the_error_rate_is_of_the_learners_own_class(costs):
     assert_array_equal(said_wrong if costs else np.ones(1000), found.errors)
 
 
-def test_rows_that_do_not_fit_leave_it_alone():
-    """Those of a model that is not in force, of a class that the prediction could not hold, and of a single class."""
+def test_rows_that_do_not_fit_leave_it_unchanged():
+    """Rows of a model no longer in force, of a class the prediction did not include, and of a single class."""
     p = np.array([[0.6, 0.4]])
     for ours, row, y, how in (
         (answers(2), p, 0, {"fits": False}),
@@ -183,8 +183,8 @@ def test_rows_that_do_not_fit_leave_it_alone():
         assert_array_equal(fresh(), ours.calibration)
 
 
-def test_a_third_class_starts_the_offsets_anew():
-    """Two classes have an offset of the second one's odds; three share one. Predicting does not change which."""
+def test_a_third_class_resets_the_offsets():
+    """Two classes have an offset for the second one's odds; three share one. A prediction does not change which."""
     ours = answers(3)
     two, y = stream(2, 99)
     scored(ours, Prediction(two.argmax(axis=1), two), y)
@@ -199,8 +199,8 @@ def test_a_third_class_starts_the_offsets_anew():
     assert np.count_nonzero(ours.calibration[WEIGHTS:]) <= 6
 
 
-def test_a_third_class_of_one_row_in_a_hundred_leaves_the_offsets_of_the_first_two():
-    """They go on for the odds between the two, and share what these have together."""
+def test_a_rare_third_class_keeps_the_offsets_of_the_first_two():
+    """At one row in a hundred, the offsets still correct the odds between the first two classes."""
     ours, pair = answers(3), answers(2)
     two, y = stream(2, 99)
     for one in (ours, pair):
@@ -219,7 +219,7 @@ def test_a_third_class_of_one_row_in_a_hundred_leaves_the_offsets_of_the_first_t
 
 
 def test_a_weight_counts_in_the_calibration():
-    """One is none, to the bit; a row of weight 3 moves it further."""
+    """Weights of 1 equal no weights to the bit; rows of weight 3 move the calibration further."""
     p, y = stream(2, 50)
     plain, ones, heavy = answers(2), answers(2), answers(2)
     row = Prediction(p.argmax(axis=1), p)
@@ -234,8 +234,8 @@ shares = arrays(np.float64, (6, 3), elements=st.floats(0, 1))
 
 
 @given(shares, st.lists(st.integers(0, 2), min_size=6, max_size=6), st.sampled_from([1e-6, 1.0, 1e3]))
-def test_no_stream_spoils_it(p, y, weight):
-    """Whatever is said and comes, the parameters are a state's, and what is said is probable and possible."""
+def test_no_stream_breaks_it(p, y, weight):
+    """For any probabilities and labels the parameters are a valid state, and answers lie strictly between 0 and 1."""
     p = np.where(p.sum(axis=1, keepdims=True) > 0, p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300), 1 / 3)
     for K in (2, 3):
         own = np.ascontiguousarray(p[:, :K])
@@ -253,14 +253,14 @@ def test_no_stream_spoils_it(p, y, weight):
 @pytest.mark.parametrize("algorithm", [one.id for one in ALGORITHMS.values() if "classification" in one.tasks])
 @pytest.mark.parametrize("generated", [sea, fraud])
 def test_models_are_calibrated_within_three_points(algorithm, generated):
-    """On a drifting stream and on one with a rare class; where the learner's own probabilities may not be."""
+    """On a drifting stream and on one with a rare class; the learner's own probabilities may be further off."""
     error, loss, own_loss = errors_and_losses(algorithm, *generated(rows=15_000))
     assert error < 3.0
     assert loss < own_loss + 0.01
 
 
 def test_a_change_of_the_configuration_keeps_the_calibration():
-    """Costs change what is said, not how sure the model is."""
+    """Costs change the predicted label, not its probability."""
     model = Fed({"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["no", "yes"]})
     X = np.random.default_rng(0).normal(size=(300, 1))
     model.learn(X, ["yes" if x > 0.5 else "no" for x in X[:, 0]])

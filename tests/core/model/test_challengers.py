@@ -1,4 +1,4 @@
-"""Challengers learn what the model learns, exactly; one of them may become the model."""
+"""Challengers learn exactly what the model learns; one of them may become the model."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ MOST, ROWS = 8, 1500
 
 
 def stream(rows, seed=0, classes="uvw"):
-    """Rows whose boundary turns round in the middle; the third class comes late."""
+    """Rows whose boundary flips in the middle; the third class comes late."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 2))
     side = np.where(np.arange(rows) < rows // 2, 1.0, -1.0) * X[:, 0] > 0
@@ -39,7 +39,7 @@ def prices(rows, seed=0):
 
 
 def rotating(rows, regression):
-    """Rows whose boundary, or plane, never stands still: without forgetting nothing is learned of it."""
+    """Rows whose boundary, or plane, always rotates: a learner that does not forget learns nothing."""
     rng = np.random.default_rng(3)
     X, angle = rng.normal(size=(rows, 2)), np.arange(rows) / 100
     score = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
@@ -51,14 +51,14 @@ def challenge(model, name, body):
 
 
 def numbers(learner):
-    """What a learner has learned and how well it has done, but for row numbers."""
+    """The bits of what a learner has learned and of its scores, without row numbers."""
     held = learner.parts()
     return {name: {key: part.tobytes() for key, part in held[name].to_arrays()[0].items()} for name in held}
 
 
 @pytest.mark.parametrize("body", [{"algorithm": "dfop"}, {"algorithm": "vigod", "params": {"batch_size": 50}}])
 def test_a_challenger_learns_as_a_model_would(body):
-    """From its first row on it has the bits of a model that is created then, and its model those of one without it."""
+    """From its first row on it equals a model created then, and its model equals one without a challenger."""
     model, alone = Twin({**MODEL, "labels": ["u", "v", "w"]}), Twin({**MODEL, "labels": ["u", "v", "w"]})
     late = Twin({**MODEL, **body, "labels": ["u", "v", "w"], "on_drift": "report"})
     X, y = stream(600)
@@ -78,8 +78,8 @@ def test_a_challenger_learns_as_a_model_would(body):
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
-def test_a_promotion_comes_by_itself(kind):
-    """When one of them is better, after a number of rows that tests end at; another one is left as it is."""
+def test_a_challenger_is_promoted_automatically(kind):
+    """Once it is better, at a row number where tests are made; other challengers stay as they are."""
     body, (X, y) = PRICES if kind == "regression" else MODEL, rotating(ROWS, kind == "regression")
     model = Twin({**body, "on_drift": "report"})
     challenge(model, "dfop", {**DFOP, "promote": "auto"})
@@ -91,8 +91,8 @@ def test_a_promotion_comes_by_itself(kind):
     assert ["slow", "previous"] == [*model.machine.challengers]
 
 
-def test_a_promotion_goes_on_with_rows_events_and_marks():
-    """The former model is "previous", an older one goes; promoting it swaps the two; differences start anew."""
+def test_a_promotion_keeps_rows_events_and_marks():
+    """The former model becomes "previous", replacing an older one; promoting it swaps the two; differences restart."""
     model = Twin(MODEL)
     X, y = stream(400)
     model.learn(X[:100], y[:100])
@@ -130,8 +130,8 @@ def test_a_promotion_goes_on_with_rows_events_and_marks():
     assert rls.keys() == numbers(machine.own).keys()
 
 
-def test_swapping_twice_is_as_if_nothing_had_been():
-    """But for the marks, and the differences that begin anew."""
+def test_swapping_twice_restores_everything():
+    """Except for the marks and the differences, which restart."""
     model = Twin(PRICES)
     X, y = prices(100)
     challenge(model, "fast", DFOP)
@@ -143,8 +143,8 @@ def test_swapping_twice_is_as_if_nothing_had_been():
     assert ("", "1.0") == (model.machine.own.learner_id, model.machine.challengers["previous"].parts.learner_id)
 
 
-def test_every_step_of_the_model_is_one_of_its_challengers():
-    """A change of features, settings, a reset: through all of them each is saved and loaded, and goes on."""
+def test_every_step_of_the_model_applies_to_its_challengers():
+    """Through a change of features, new settings and a reset each of them is saved, loaded and goes on."""
     model = Twin({**MODEL, "watch": None, "on_drift": "report"})
     X, y = stream(300)
     challenge(model, "fast", DFOP)
@@ -167,18 +167,18 @@ def test_every_step_of_the_model_is_one_of_its_challengers():
     challenge(model, "late", {"algorithm": "vigod"})
     model.learn(wide[170:250, 1:], y[170:250])
     assert ["ensemble", "ensemble", "steady"] == [one.switching.now.phase for one in model.machine.learners]
-    model.learn(wide[250:260], y[250:260], both)  # in flight since before the change was complete
+    model.learn(wide[250:260], y[250:260], both)  # sent before the change was complete
     model.commit(Promote("late"))
     model.commit(Reset())
     assert {(0, 0, Schema(following).id)} == {
         (one.rows, one.rows_before_start, one.switching.now.feedback_schema.id) for one in model.machine.learners
     }
     model.learn(wide[260:300, 1:], y[260:300])
-    assert 39 == model.machine.challengers["fast"].difference.rows  # before the first nothing could be said
+    assert 39 == model.machine.challengers["fast"].difference.rows  # the first row cannot be predicted
 
 
-def test_a_snapshot_brings_back_its_challengers_and_its_learner():
-    """Also one of before a promotion, while the state of another model has to agree with this one."""
+def test_a_snapshot_restores_challengers_and_learner():
+    """Also one from before a promotion; an imported state must match the current model."""
     model = Twin(MODEL)
     X, y = stream(200)
     challenge(model, "fast", DFOP)
@@ -200,8 +200,8 @@ def test_a_snapshot_brings_back_its_challengers_and_its_learner():
     assert model.machine.challengers["fast"].difference.report() == copied.challengers["fast"].difference.report()
 
 
-def test_a_tracked_row_is_compared_by_what_both_said_then():
-    """Each learner is scored by its own words, also after a promotion; the answer is what the client was told."""
+def test_a_tracked_row_is_compared_by_what_both_predicted_then():
+    """Each learner is scored by its own prediction, also after a promotion; the answer is what the client got then."""
     model = Twin(PRICES)
     X, y = prices(60)
     challenge(model, "fast", DFOP)
@@ -225,8 +225,8 @@ def test_a_tracked_row_is_compared_by_what_both_said_then():
     assert {"late": 9, "previous": 10} == {name: one.difference.rows for name, one in machine.challengers.items()}
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing():
-    """By those who ask, and by apply where an entry before has made it so."""
+def test_an_impossible_request_is_refused_and_changes_nothing():
+    """The planning refuses it, and so does apply if an earlier entry has made it impossible."""
     model = Twin(MODEL)
     plan = partial(plans.plan_challenge, model.machine)
     for field, body in {
@@ -266,8 +266,8 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
     assert save.to_bytes(Model.first(Config.parse(MODEL))) == save.to_bytes(model.machine)
 
 
-def test_weights_and_discounts_are_for_those_who_take_them():
-    """A challenger without them learns the same rows as if they had none, also once it is the model."""
+def test_weights_and_discounts_only_reach_learners_that_accept_them():
+    """A challenger that does not accept them learns the rows as if they had none, also once it is the model."""
     model, plain = Twin({**MODEL, "algorithm": "gdfop"}), Twin({**MODEL, "algorithm": "gdfop"})
     X, y = stream(60)
     for twin in (model, plain):

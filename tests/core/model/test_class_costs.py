@@ -1,4 +1,4 @@
-"""A rare class is found once missing it costs more: one line of the configuration, whatever the learner."""
+"""A rare class is found once missing it costs more: one line of configuration, whatever the learner."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SETTLED = slice(2000, None)
 
 
 def said(algorithm, **more):
-    """The a-priori answers to the fraud stream: whether each said fraud; losses, and the model."""
+    """Whether each a-priori answer to the fraud stream is "fraud", the outcome, and the model."""
     names = [f"x{column}" for column in range(X.shape[1])]
     body = {"algorithm": algorithm, "task": "classification", "features": names, "labels": LABELS, **more}
     model = Fed(body)
@@ -22,19 +22,19 @@ def said(algorithm, **more):
 
 
 def rates(found):
-    """Recall and precision once the model has settled."""
+    """Recall and precision after the model has settled."""
     hits = (found & (y == 1))[SETTLED].sum()
     return hits / (y == 1)[SETTLED].sum(), hits / max(found[SETTLED].sum(), 1)
 
 
-def test_the_stream_is_what_it_is_said_to_be():
-    """1.7 % positives."""
+def test_the_stream_has_the_expected_share_of_frauds():
+    """About 1.7 % of the rows are positive."""
     assert abs(y.mean() - 0.017) < 0.002
 
 
 @pytest.mark.parametrize("algorithm", ["dfop", "rls", "dynamic_odm", "vigo", "fesl_c"])
 def test_one_line_of_configuration_finds_half_of_the_frauds(algorithm):
-    """Recall of .5 and more, at three times the precision of chance and more, by every family."""
+    """Every family reaches a recall of .5 at three times the precision of chance."""
     found, outcome, model = said(algorithm, class_costs={"fraud": 40})
     recall, precision = rates(found)
     assert recall >= 0.5
@@ -43,8 +43,8 @@ def test_one_line_of_configuration_finds_half_of_the_frauds(algorithm):
     assert np.isclose(1 - np.mean(outcome.losses), model.machine.own.metrics.report()["overall"]["accuracy"])
 
 
-def test_without_it_the_frauds_are_missed():
-    """Although the probabilities rank them: the same ones, whatever missing them costs."""
+def test_without_costs_the_frauds_are_missed():
+    """The probabilities are the same, whatever a miss costs."""
     found, plain, _ = said("dfop")
     assert rates(found)[0] < 0.2
     _, costly, _ = said("dfop", class_costs={"fraud": 40})
@@ -52,7 +52,7 @@ def test_without_it_the_frauds_are_missed():
 
 
 def test_the_answer_costs_least():
-    """Over the stream the costs of what was said are below those of the learner's classes, and of either constant."""
+    """The answers cost less than the learner's own classes and less than either constant."""
 
     def cost(found):
         return 40 * (~found & (y == 1))[SETTLED].sum() + (found & (y == 0))[SETTLED].sum()
@@ -61,16 +61,16 @@ def test_the_answer_costs_least():
     assert cost(costly) < min(cost(plain), cost(np.zeros(len(y), bool)), cost(np.ones(len(y), bool)))
 
 
-def test_the_error_rate_test_is_of_the_answer():
-    """A model that turns round is noticed by the answers that cost least as by others."""
+def test_the_error_rate_test_watches_the_answers():
+    """If the concept flips, the errors of the cheapest answers raise an alarm."""
     model = said("dfop", class_costs={"fraud": 40}, watch={"error_rate": {}})[2]
     model.learn(-X, [LABELS[k] for k in y])
     assert 2 == model.machine.outbox.last[0]
 
 
 @pytest.mark.parametrize("on_drift", ["report", "reset"])
-def test_other_costs_are_no_drift(on_drift):
-    """Answers of other costs are other errors: the error test compares none from before with them, and goes on."""
+def test_changed_costs_are_no_drift(on_drift):
+    """New costs change the errors: the error test starts over with them instead of comparing across the change."""
     rng = np.random.default_rng(3)
     body = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["ok", "fail"]}
     model = Fed({**body, "watch": {"error_rate": {}}, "on_drift": on_drift})
@@ -97,7 +97,7 @@ def test_other_costs_are_no_drift(on_drift):
 @pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls", "odm", "vigo", "fesl_c"])
 @pytest.mark.parametrize("costs", [None, {"fraud": 40}])
 def test_the_paper_s_variant_answers_with_the_learner_s_class(algorithm, costs):
-    """Whatever it costs, and however it is calibrated; rows learned as a block, one by one, or only predicted alike."""
+    """Regardless of costs and calibration; learning a block, learning row by row and predicting agree."""
     names = [f"x{column}" for column in range(X.shape[1])]
     params = {"variant": "paper"} | ({"scaling": "none"} if algorithm != "vigo" else {})
     body = {"algorithm": algorithm, "task": "classification", "features": names, "labels": LABELS, "params": params}

@@ -1,4 +1,4 @@
-"""A class of few rows: what its number of rows says of it, and that one mistyped label draws no answers to itself."""
+"""A class with few rows: the prior from its number of rows, and that one mistyped label attracts no answers."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ STREAMS = {
 
 
 def model_of(algorithm, X):
-    """A model of rows like these."""
+    """A model for rows like these."""
     features = [f"x{j}" for j in range(X.shape[1])]
     return Fed({"algorithm": algorithm, "task": "classification", "features": features, "watch": None})
 
@@ -37,7 +37,7 @@ def right(said, names, labels):
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("algorithm", ["auto", "ga2m", "odm", "dynamic_odm", "fesl_c", "vigow", "dfop"])
 def test_one_mistyped_label_draws_no_answers(algorithm, name):
-    """One row of a label never seen gets hardly an answer or a probability; the others are as right as before."""
+    """A label seen once gets hardly any answers or probability; the other labels stay as accurate as before."""
     X, labels = drawn(name)
     model = model_of(algorithm, X)
     model.learn(X, labels)
@@ -53,7 +53,7 @@ def test_one_mistyped_label_draws_no_answers(algorithm, name):
 
 @pytest.mark.parametrize("algorithm", ["auto", "ga2m", "dynamic_odm"])
 def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
-    """A third of the rows from half-way on: most of its rows are found after a hundred of them."""
+    """It is in a third of the rows from halfway on: most of its rows are found after a hundred of them."""
     X, y = generators.rbf(10, 2 * ROWS)[:2]
     late = np.flatnonzero(y == y.max())
     keep = np.delete(np.arange(2 * ROWS), late[late < ROWS])
@@ -76,7 +76,7 @@ def answers(counts):
 
 @pytest.mark.parametrize("counts", [[1, 999, 1000], [2, 1, 4000], [10, 1, 90], [0, 3, 50]])
 def test_the_priors(counts):
-    """Laplace's share over the even one, of which the root of n_k^2 counts; at most 1, and no row counts as one."""
+    """Laplace's share over the even one, to the power 1 / n_k^2; at most 1, and zero rows count as one."""
     own = np.maximum(counts, 1.0)
     expected = np.array([0.5, 0.3, 0.2]) * np.minimum(1, 3 * (own + 1) / (sum(counts) + 3)) ** (1 / own**2)
     p = np.array([[0.5, 0.3, 0.2]])
@@ -84,8 +84,8 @@ def test_the_priors(counts):
     assert_allclose(expected / expected.sum(), said, rtol=1e-5, atol=1e-6)
 
 
-def test_rows_count_whether_something_was_said_of_them_or_not():
-    """Those that are scored, and those whose space is gone; in the order of the labels."""
+def test_rows_count_whether_they_were_scored_or_not():
+    """Scored rows and rows of a retired space both count, in the order of the labels."""
     ours = answers_of(["yes", "no"], labels=["no", "yes"])
     scored(ours, Prediction(np.zeros(3, dtype=np.int64), np.full((3, 2), 0.5)), np.array([0, 0, 1]))
     assert_array_equal([1, 2], ours.metrics.by_class[SEEN])

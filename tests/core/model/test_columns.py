@@ -1,4 +1,4 @@
-"""What models make of their kinds of columns: scaled numbers, times, and categories that are not declared."""
+"""How models treat their types of columns: scaled numbers, times, and undeclared categories."""
 
 import numpy as np
 from numpy.testing import assert_allclose
@@ -20,7 +20,7 @@ RAW = np.array([[OTHER, 1.0, 3.0], [0.0, OTHER, 0.0], [np.nan, 2.0, 1.0], [OTHER
 
 
 def test_declared_limits_are_used_from_the_first_row():
-    """A model that knows the limits of its columns answers like one whose columns are sent between 0 and 1."""
+    """A model with declared limits answers like one whose columns arrive scaled to between 0 and 1."""
     ends = [{"name": "a", "min": -1, "max": 1}, {"name": "b", "min": 20, "max": 80}]
     plain = Twin({**RLS, "features": ["a", "b"]})
     scaled = Twin({**RLS, "features": ends, "params": {"scaling": "minmax"}})
@@ -37,7 +37,7 @@ def test_declared_limits_are_used_from_the_first_row():
 
 
 def hourly():
-    """A row for each hour of half a year; its label follows the time of day."""
+    """One row per hour of half a year; its label follows the time of day."""
     rng = np.random.default_rng(7)
     X = np.column_stack([1.7e9 + HOUR_S * np.arange(ROWS), rng.normal(size=ROWS)])
     y = np.sin(2 * np.pi * (X[:, 0] / 86_400 % 1)) + X[:, 1] + 0.05 * rng.normal(size=ROWS)
@@ -45,15 +45,15 @@ def hourly():
 
 
 def test_the_time_of_day_is_learned():
-    """A linear model sees it as sine and cosine; a plain number of seconds would tell it nothing."""
+    """A linear model sees sine and cosine; a plain number of seconds carries no such information."""
     X, y = hourly()
     timed, plain = (((Fed(body).learn(X, y).predictions - y)[1000:] ** 2).mean() for body in (TIMED, UNTIMED))
     assert timed < 0.01
     assert plain > 0.3
 
 
-def test_that_time_passes_is_no_drift():
-    """A year later neither labelled rows nor rows that wait for labels raise an alarm; a plain number would."""
+def test_the_passing_of_time_is_no_drift():
+    """A year later neither labelled nor unlabelled rows raise an alarm; a plain number of seconds would."""
     X, y = hourly()
     X[:, 0] = 1.7e9 + HOUR_S * np.random.default_rng(8).integers(0, 1000, ROWS)
     X[ROWS // 2 :, 0] += 9000 * HOUR_S
@@ -68,7 +68,7 @@ def test_that_time_passes_is_no_drift():
         assert drifting == any(found)
 
 
-# -- categories that are not declared
+# -- undeclared categories
 
 
 def learned():
@@ -78,14 +78,14 @@ def learned():
 
 
 def test_learned_rows_are_counted_and_predictions_are_not():
-    """-1 counts where it stands for a category; a number may be -1."""
+    """-1 counts if it stands for a category; a number may be -1."""
     model = learned()
     model.predict(RAW)
     assert {"day": 2} == read.unknown_categories(model.machine) == read.info(model.machine)["unknown"]
 
 
 def test_the_counts_are_saved_and_reset():
-    """A saved state has them; the first state has none."""
+    """A saved state contains them; a reset clears them."""
     model = learned()
     model.machine, _ = save.from_bytes(save.to_bytes(model.machine))
     assert {"day": 2} == model.machine.unknown
@@ -94,7 +94,7 @@ def test_the_counts_are_saved_and_reset():
 
 
 def test_a_switch_keeps_the_counts_of_kept_features():
-    """The counts of dropped features are dropped."""
+    """The counts of dropped features go away."""
     model = learned()
     for step in (Switch("begin", parse_features(["x", "y"]), "linear"), Switch("complete")):
         model.commit(step)

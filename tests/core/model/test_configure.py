@@ -1,4 +1,4 @@
-"""A change of the configuration as an entry of the log: what it does at its row, and what it leaves as it is."""
+"""A change of the configuration as an entry of the log: what it changes at its row, and what it leaves alone."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ JUMP, ROWS = 400, 700
 
 
 def stream(rows=ROWS):
-    """Rows whose labels change sides at one row, and whose second feature jumps there."""
+    """Rows whose labels flip at row JUMP, where the second feature jumps, too."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, 2))
     after = np.arange(rows) >= JUMP
@@ -25,7 +25,7 @@ def stream(rows=ROWS):
 
 
 class Model(Twin):
-    """A classifier of two features; ``changes`` of its configuration."""
+    """A classifier with two features and some changes to its configuration."""
 
     def __init__(self, **changes):
         body = {"algorithm": "dfop", "task": "classification", "features": NAMES, "watch": WATCH}
@@ -38,7 +38,7 @@ class Model(Twin):
 
 
 def test_a_change_is_a_mark_and_nothing_else():
-    """The configuration is the new one; rows, learner and metrics are those before; the history names the fields."""
+    """The configuration is the new one; rows, learner and metrics stay; a mark names the changed fields."""
     X, y = stream(50)
     model, other = Model(), Model()
     model.learn(X, y)
@@ -49,16 +49,16 @@ def test_a_change_is_a_mark_and_nothing_else():
     assert np.array_equal(other.predict(X).probabilities, model.predict(X).probabilities)
 
 
-def test_a_change_to_what_is_there_changes_nothing():
-    """Not even a mark."""
+def test_a_change_to_the_current_values_changes_nothing():
+    """It does not even leave a mark."""
     model = Model(missing="zero")
     before = save.to_bytes(model.machine)
     assert Outcome() == model.change(missing="zero", on_drift=None, watch=WATCH, description="")
     assert before == save.to_bytes(model.machine)
 
 
-def test_a_change_that_another_one_has_made_impossible_is_refused():
-    """Both were sent to the same model; the log decides which came first."""
+def test_a_change_made_impossible_by_another_is_refused():
+    """Both were sent to the same model; the order in the log decides."""
     model = Model()
     assert Outcome() == model.change(watch=None)
     before = save.to_bytes(model.machine)
@@ -84,7 +84,7 @@ def test_labels_are_added_only_if_no_learner_has_a_column_per_label(lags):
 
 
 def test_the_action_on_drift_changes_at_its_row():
-    """Alarms before it are reported, those after it reset the learner."""
+    """Earlier alarms are only reported, later ones reset the learner."""
     X, y = stream()
     model = Model()
     model.learn(X[:500], y[:500])
@@ -97,7 +97,7 @@ def test_the_action_on_drift_changes_at_its_row():
 
 @pytest.mark.parametrize("row", [0, 1, 300, 401, 450])
 def test_a_test_that_stays_keeps_its_windows(row):
-    """The alarms of the error test are those of a model that had only this test from the first row on."""
+    """The error test raises the same alarms as in a model that had only this test from the first row on."""
     X, y = stream()
     changed, always = Model(), Model(watch={"error_rate": WATCH["error_rate"], **EACH})
     for model in (changed, always):
@@ -111,7 +111,7 @@ def test_a_test_that_stays_keeps_its_windows(row):
 
 
 def test_a_new_test_starts_empty():
-    """It finds what comes after its first row, compared with nothing before it."""
+    """It finds only drifts after its first row and compares nothing with rows before."""
     X, y = stream()
     late, young = Model(watch=None), Model(watch={"class_mean": WATCH["class_mean"], **EACH})
     late.learn(X[:300], y[:300])
@@ -123,7 +123,7 @@ def test_a_new_test_starts_empty():
 
 
 def test_a_test_with_other_batches_starts_empty():
-    """Windows of another length hold other rows; a bound on false alarms can change while they stay."""
+    """Windows of another length hold other rows; delta can change while the windows stay."""
     X, y = stream()
     model = Model()
     model.learn(X[:300], y[:300])
@@ -135,8 +135,8 @@ def test_a_test_with_other_batches_starts_empty():
     assert not after[:, :2].any()
 
 
-def test_costs_change_what_is_said():
-    """From the row of the change on, and back; a label that gets a cost may be one that is added with it."""
+def test_costs_change_the_answers():
+    """From the row of the change on, and back again; a label added in the same change can get a cost."""
     X, y = stream(200)
     model = Model(labels=["up", "down"], watch=None)
     model.learn(X, y)
@@ -153,7 +153,7 @@ def test_costs_change_what_is_said():
 
 
 def test_a_model_without_tests_raises_no_alarm():
-    """Those that are gone are gone."""
+    """A removed test stays removed."""
     X, y = stream()
     model = Model()
     model.learn(X[:JUMP], y[:JUMP])
@@ -163,8 +163,8 @@ def test_a_model_without_tests_raises_no_alarm():
     assert before == model.alarms
 
 
-def test_means_of_missing_values_begin_with_the_change():
-    """Before it nobody kept any; the rows after it make them, and a gap is filled with those."""
+def test_means_of_missing_values_start_with_the_change():
+    """No means were kept before; rows after the change build them, and they fill the gaps."""
     model = Model(watch=None)
     model.learn(np.full((20, 2), 100.0), ["up", "down"] * 10)
     model.change(missing="mean")
@@ -173,8 +173,8 @@ def test_means_of_missing_values_begin_with_the_change():
 
 
 @pytest.mark.parametrize(("before", "fill"), [("zero", [0.0, 0.0]), ("mean", [2.0, 3.0])])
-def test_a_row_on_its_way_is_taken_after_missing_values_are_refused(before, fill):
-    """It was valid when it was sent, and is filled as it would have been then; after a reset with 0."""
+def test_a_row_on_its_way_is_learned_after_missing_values_are_refused(before, fill):
+    """It was valid when it was sent, so its gap is filled as it would have been then; after a reset with 0."""
     model = Model(missing=before, watch=None)
     model.learn(np.array([[1.0, 2.0], [3.0, 4.0]]), ["up", "down"])
     model.change(missing="error")
@@ -188,7 +188,7 @@ def test_a_row_on_its_way_is_taken_after_missing_values_are_refused(before, fill
 
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
 def test_every_model_of_a_change_of_features_is_configured(phase):
-    """Old, new and what they become fill gaps as the configuration says, through the rest of the change."""
+    """The old model, the new one and the ensemble fill gaps by the new setting, through the rest of the change."""
     rng = np.random.default_rng(1)
     model = Model(watch=None)
     model.learn(*stream(30))
@@ -208,8 +208,8 @@ def test_every_model_of_a_change_of_features_is_configured(phase):
     assert "mean" == model.machine.pipeline.encoder.missing
 
 
-def test_a_reset_keeps_the_present_configuration():
-    """Only what was learned is gone."""
+def test_a_reset_keeps_the_current_configuration():
+    """Only what was learned goes away."""
     model = Model()
     model.learn(*stream(30))
     model.change(on_drift="reset", missing="mean", description="kept")
@@ -219,8 +219,8 @@ def test_a_reset_keeps_the_present_configuration():
     assert "mean" == model.machine.pipeline.encoder.missing
 
 
-def test_a_restore_brings_the_configuration_of_its_version_back():
-    """With the windows of its tests; learning goes on under it."""
+def test_a_restore_brings_back_the_configuration_of_its_version():
+    """Including the windows of its tests; learning continues with it."""
     model = Model()
     model.learn(*stream(30))
     kept, config = save.to_bytes(model.machine), model.machine.config
@@ -231,8 +231,8 @@ def test_a_restore_brings_the_configuration_of_its_version_back():
     model.learn(*stream(30))
 
 
-def test_a_label_that_a_restore_has_taken_back_is_refused():
-    """A row under way may carry one that was declared when it was sent: a model with it could not be loaded."""
+def test_a_label_removed_by_a_restore_is_refused():
+    """A row under way may carry a label that was declared when it was sent; learning it would make an invalid state."""
     few, more = (Model(labels=labels).machine for labels in (["up", "down"], ["up", "down", "same"]))
     model = Model(labels=["up", "down", "same"])
     assert model.commit(Restore(save.to_bytes(few), "restore")).refusal is None

@@ -1,4 +1,4 @@
-"""The watch at its post: alarms of the state machine, and what a model does about them, at the exact row."""
+"""The watch inside the state machine: its alarms, and the model's response to them, at the exact row."""
 
 import dataclasses
 from itertools import pairwise
@@ -33,7 +33,7 @@ def machine(task="classification", action="report", **changes):
 
 
 def stream(task, rows=ROWS):
-    """At one row the labels change sides and the second feature its mean; a third class is rare and comes late."""
+    """At row JUMP the labels flip and the second feature's mean moves; a third class is rare and late."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, D))
     after = np.arange(rows) >= JUMP
@@ -61,7 +61,7 @@ def alarms(model):
 
 
 def marked(model):
-    """Row, test, label and action of every drift among the marks."""
+    """Row, test, label and action of every drift mark."""
     marks = [mark for mark in model.own.metrics.report()["marks"] if mark["kind"] == "drift"]
     return [(mark["row"], mark["test"], mark["label"], mark["action"]) for mark in marks]
 
@@ -69,9 +69,9 @@ def marked(model):
 @both
 @every
 def test_an_alarm_says_what_where_and_when(task, action):
-    """Place, row, time, test, class by its label, features by their names, windows, and what was done.
+    """Position, row, time, test, label of the class, names of the features, windows, and the action.
 
-    Both tests see the jump within three batches of each class, and every alarm is a mark beside the metrics.
+    Both tests see the jump within three batches of each class, and every alarm leaves a mark in the metrics.
     """
     X, y = stream(task)
     model = machine(task, action)
@@ -100,7 +100,7 @@ def test_an_alarm_says_what_where_and_when(task, action):
 
 @both
 def test_a_reset_gives_the_learner_its_first_state(task):
-    """Behind the row of the alarm the learner is a new one with the classes known; encoder and metrics go on."""
+    """After the alarm's row the learner is new, with the known classes; encoder and metrics go on."""
     X, y = stream(task)
     model = machine(task, "reset")
     learn(model, X, y)
@@ -123,7 +123,7 @@ def states(learner):
 
 
 def test_alarms_outlive_resets_and_restores():
-    """They are facts about the log: a reset or an older state takes none of them back, and new ones come after."""
+    """They are facts of the log: no reset or older state takes them back, and new ones follow them."""
     X, y = stream("classification")
     model = machine()
     young = save.to_bytes(model)
@@ -140,8 +140,8 @@ def test_alarms_outlive_resets_and_restores():
     assert seen[-1].place < again[0].place
 
 
-def test_indices_run_on_within_an_entry():
-    """A reset between two runs of rows does not start them anew."""
+def test_indices_continue_within_an_entry():
+    """A reset between two runs of rows does not restart the indices."""
     X, y = stream("classification")
     model = machine()
     rows = Rows(model.prediction_schema.id, None, X, y)
@@ -149,8 +149,8 @@ def test_indices_run_on_within_an_entry():
     assert [(7, index) for index in range(model.outbox.total)] == [drift.place for drift in alarms(model)]
 
 
-def test_a_tracked_answer_does_not_change_what_the_watch_sees():
-    """It looks at what the model itself would have said, not at what was told some time ago."""
+def test_a_tracked_answer_does_not_change_the_watch():
+    """The watch sees the model's current prediction, not the one returned earlier."""
     X, y = stream("classification", 300)
     plain, tracked = machine(), machine()
     learn(plain, X, y, range(300))
@@ -165,7 +165,7 @@ def test_a_tracked_answer_does_not_change_what_the_watch_sees():
 @both
 @every
 def test_a_model_without_a_watch_raises_none(task, action):
-    """Null: nothing is tested, nothing is kept."""
+    """With null nothing is tested and nothing is kept."""
     X, y = stream(task)
     model = machine(task, watch=None)
     learn(model, X, y)
@@ -175,7 +175,7 @@ def test_a_model_without_a_watch_raises_none(task, action):
 
 
 class SelfTesting(Dfop):
-    """A learner that says at fixed rows that means differ."""
+    """A learner that reports moved means at fixed rows."""
 
     own_tests = ("class_mean",)
     fired = ()
@@ -194,14 +194,14 @@ class SelfTesting(Dfop):
 
 @pytest.fixture
 def testing(monkeypatch):
-    """The algorithm dfop, whose learner makes the class-mean test itself."""
+    """The algorithm dfop with a learner that tests class means itself."""
     own = dataclasses.replace(ALGORITHMS["dfop"], learner=f"{__name__}:SelfTesting")
     monkeypatch.setitem(ALGORITHMS, "dfop", own)
 
 
 @every
-def test_a_learner_s_own_test_is_told_instead_of_the_watch_s(testing, action):
-    """One event, not two: its alarms are taken over, at their rows; those of the other test stand among them."""
+def test_a_learner_s_own_test_replaces_the_watch_s(testing, action):
+    """One event instead of two: its alarms appear at their rows, among those of the other test."""
     X, y = stream("classification")
     y = ["up" if label == "up" else "down" for label in y]
     whole, single = machine(action=action), machine(action=action)
@@ -216,7 +216,7 @@ def test_a_learner_s_own_test_is_told_instead_of_the_watch_s(testing, action):
 
 
 def test_a_learner_s_own_test_can_be_left_out(testing):
-    """What the watch does not list is not told, whoever tests it."""
+    """A test that the watch does not list is not reported, whoever runs it."""
     X, y = stream("classification")
     model = machine(watch={"error_rate": {}})
     learn(model, X, y)
@@ -225,7 +225,7 @@ def test_a_learner_s_own_test_can_be_left_out(testing):
 
 @both
 def test_the_means_of_features_are_those_of_the_windows(task):
-    """Before any drift those of all rows; without the test of class means, or without rows, there are none."""
+    """Before any drift they cover all rows; without the test of class means, or without rows, there are none."""
     X, y = stream(task, JUMP - 10)
     model, unwatched = machine(task), machine(task, watch=None)
     assert {} == read.feature_means(model.own)
@@ -239,7 +239,7 @@ def test_the_means_of_features_are_those_of_the_windows(task):
 
 
 def test_only_features_that_are_columns_have_means():
-    """Numbers and booleans; of categories and times the columns are none that a row has."""
+    """Numbers and booleans have means; columns of categories and times are not features of a row."""
     features = ["a", {"name": "day", "categories": ["mon", "tue"]}, {"name": "open", "type": "boolean"}]
     model = Model.first(Config.parse({"algorithm": "dfop", "task": "regression", "features": features}))
     X = np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
@@ -254,7 +254,7 @@ BATCH = {"batch_size": 40}
 
 
 def swapping(rows=900, jump=500):
-    """Two classes that change places at one row."""
+    """Two classes that swap places at row ``jump``."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, rows)
     side = np.where(np.arange(rows) < jump, labels, 1 - labels)

@@ -1,4 +1,4 @@
-"""Episodes in the state machine: one drift is one event, acted upon once, with the same bits however rows are cut."""
+"""Episodes in the state machine: one drift is one event with one action, however rows are cut."""
 
 import numpy as np
 import pytest
@@ -15,13 +15,13 @@ def machine(task="classification", action="report", **watch):
 
 
 def three_times(task):
-    """A stream that drifts, three times over."""
+    """A stream that drifts, repeated three times."""
     X, y = stream(task, 1200)
     return np.concatenate([X] * 3), [*y] * 3 if task == "classification" else np.concatenate([y] * 3)
 
 
 def acts(model):
-    """Let a model count how often a drift is acted upon."""
+    """Count the rows at which a model acts on a drift."""
     counted = []
     act = model.own.drift_response._act
     model.own.drift_response._act = lambda phase: (counted.append(model.rows), act(phase))
@@ -30,7 +30,7 @@ def acts(model):
 
 @both
 def test_one_drift_is_one_event(task):
-    """What fires after the first alarm, of either test and any class, joins its event; nothing is lost of it."""
+    """Every alarm after the first, of either test and any class, joins its event, and none is lost."""
     X, y = stream(task)
     apart, together = machine(task, episode_rows=0), machine(task)
     for model in (apart, together):
@@ -47,8 +47,8 @@ def test_one_drift_is_one_event(task):
 
 @pytest.mark.parametrize("action", ["reset", "forget"])
 @both
-def test_an_episode_is_acted_upon_once(task, action):
-    """At its first alarm; later ones change nothing."""
+def test_an_episode_triggers_one_action(task, action):
+    """At its first alarm; later ones trigger nothing."""
     X, y = three_times(task)
     often, once = machine(task, action, episode_rows=0), machine(task, action, episode_rows=10_000)
     counted = [acts(model) for model in (often, once)]
@@ -59,8 +59,8 @@ def test_an_episode_is_acted_upon_once(task, action):
     assert alarms(once)[0].joined > 0
 
 
-def test_the_cool_down_holds_back_what_acts_and_no_event():
-    """An episode within it is an event that says so, and reports only."""
+def test_the_cool_down_holds_back_the_action_but_not_the_event():
+    """An episode within the cool-down is an event marked as held back, and only reported."""
     X, y = three_times("classification")
     model = machine(action="reset", episode_rows=100, cooldown_rows=1500)
     counted = acts(model)
@@ -75,7 +75,7 @@ def test_the_cool_down_holds_back_what_acts_and_no_event():
 
 @pytest.mark.parametrize("segment", ["reset", "restore"])
 def test_a_reset_and_a_restore_end_the_episode(segment):
-    """What comes after them is another drift: rows are counted anew, and the model is another one."""
+    """The next alarm is another drift: rows count from 0 again, and the model is another one."""
     X, y = stream("classification")
     model = machine(episode_rows=10**9, cooldown_rows=10**9)
     young = save.to_bytes(model)

@@ -1,4 +1,4 @@
-"""Why a row is predicted as it is: checked against weights, against Shapley's definition, and against the answer."""
+"""Why a row is predicted as it is: checked against weights, Shapley's definition and the prediction."""
 
 import math
 
@@ -17,7 +17,7 @@ EXACT = {name for name in ALGORITHMS if not name.startswith(("auto", "vigo"))}
 
 
 def score(model, X):
-    """The number, or the log odds of what is predicted for the last row, of rows (n, F)."""
+    """For rows (n, F): the number, or the log odds of the class that is predicted for the last row."""
     found = read.predict(model.own, np.ascontiguousarray(X))
     if model.regression:
         return found.value
@@ -28,7 +28,7 @@ def score(model, X):
 @pytest.mark.parametrize("rows", [0, 1, N])
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
 def test_contributions_add_up_and_nothing_changes(algorithm, task, rows):
-    """To the score of the answer, for every algorithm, from before the first row on; finite for wild values, too."""
+    """They add up to the score, for every algorithm, even before the first row; finite for wild values, too."""
     model = taught(algorithm, task, max(rows, 1))
     if not rows:
         model = Model.first(model.config)
@@ -47,7 +47,7 @@ def test_contributions_add_up_and_nothing_changes(algorithm, task, rows):
 @pytest.mark.parametrize("scaling", ["none", "standard"])
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_a_linear_model_is_explained_by_its_weights(task, scaling):
-    """Weights times the distance from the mean of the sample; of classes in units of the log odds."""
+    """Weights times the distance from the sample's mean; for classes in units of the log odds."""
     model = taught("dfop", task, params={"scaling": scaling})
     mean = _X.mean(axis=0)
     w = read.weights(model.own).coefficients[-1]
@@ -55,7 +55,7 @@ def test_a_linear_model_is_explained_by_its_weights(task, scaling):
         found = explain.explain(model.own, x[None])
         parts = np.array([*found.contributions.values()])
         expected = w * (x - mean)
-        if task == "regression":  # members' scores are held near the labels seen
+        if task == "regression":  # members' scores are clipped to near the labels seen
             assert_allclose(parts, expected, rtol=0.05)
         expected *= parts.sum() / expected.sum()
         assert_allclose(parts, expected, rtol=1e-6, atol=1e-9)
@@ -64,7 +64,7 @@ def test_a_linear_model_is_explained_by_its_weights(task, scaling):
 
 @pytest.mark.parametrize("algorithm", ["auto", "vigo", "ga2m"])
 def test_shapley_values_of_small_models(algorithm):
-    """By definition: of the answer's log odds; of ga2m those of the learner's own score, in units of the answer's."""
+    """By definition of the answer's log odds; for ga2m of the learner's own score, in units of the answer's."""
     model = taught(algorithm, "classification")
     mean, space = _X.mean(axis=0), model.own.switching.in_force
     for x in _X[:4]:
@@ -84,7 +84,7 @@ def test_shapley_values_of_small_models(algorithm):
 
 
 def test_parts_that_cancel_are_not_blown_up():
-    """Where the score is that of the mean row, contributions stay of the size of the weights."""
+    """If the score equals the mean row's, contributions stay about as large as the weights."""
     model = taught("rls", "classification")
     mean, w = _X.mean(axis=0), read.weights(model.own).coefficients[-1]
     away = np.array([w[1], -w[0], 0.0])  # w away = 0
@@ -94,7 +94,7 @@ def test_parts_that_cancel_are_not_blown_up():
 
 
 def test_the_columns_of_a_feature_count_as_one_and_lags_count():
-    """A category has many columns; of lagged ones and labels each lag is a part."""
+    """A category has many columns but one contribution; each lag of a feature or label has its own."""
     features = ["x", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}]
     model = Fed({"algorithm": "rls", "task": "regression", "features": features, "lags": 1})
     raw = np.column_stack([np.arange(60.0) % 7, np.arange(60) % 3])
@@ -107,7 +107,7 @@ def test_the_columns_of_a_feature_count_as_one_and_lags_count():
 
 
 def test_effects_are_means_over_the_sample():
-    """A feature that decides the label matters, one of noise does not; three classes and ga2m as well."""
+    """A feature that decides the label matters, a noise feature does not; with three classes and ga2m, too."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     for algorithm in ("dfop", "ga2m", "auto"):

@@ -1,4 +1,4 @@
-"""Labels and categories that are added: what was learned goes on, the new ones being as if they had never come."""
+"""Added labels and categories: learning goes on as if the new ones had been there, unused, all along."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def features(categories):
 
 
 class Model(Twin):
-    """A classifier of three features; ``changes`` of its configuration."""
+    """A classifier with three features and some changes to its configuration."""
 
     def __init__(self, categories=FEW, **changes):
         body = {"algorithm": "rls", "task": "classification", "features": features(categories), "watch": WATCH}
@@ -41,7 +41,7 @@ class Model(Twin):
 
 
 def stream(rows, categories, task="classification", seed=0, gaps=False):
-    """Rows with categories by their number, and labels."""
+    """Rows with categories as numbers, and their labels."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=rows), rng.integers(0, categories, rows), rng.normal(size=rows)]).astype(float)
     score = X[:, 0] + 0.5 * X[:, 1] - X[:, 2]
@@ -62,8 +62,8 @@ def stream(rows, categories, task="classification", seed=0, gaps=False):
         ("fesl_c", "classification", {"scaling": "standard"}),
     ],
 )
-def test_added_categories_are_as_if_they_had_never_come(algorithm, task, params, missing):
-    """The model is the one that was created with all of them and learned the same rows, and goes on like it."""
+def test_added_categories_act_as_if_always_declared(algorithm, task, params, missing):
+    """The model equals one created with all categories that learned the same rows, now and later."""
     how = {"algorithm": algorithm, "task": task, "params": params, "missing": missing}
     extended, always = Model(**how), Model(MORE, **how)
     X, y = stream(120, 2, task, gaps=missing == "mean")
@@ -82,8 +82,8 @@ def test_added_categories_are_as_if_they_had_never_come(algorithm, task, params,
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("algorithm", [name for name, entry in ALGORITHMS.items() if not entry.sparse])
-def test_what_was_known_is_predicted_as_before(algorithm, task):
-    """Up to round-off, by every learner that can; the others say what can be done and change nothing."""
+def test_known_rows_are_predicted_as_before(algorithm, task):
+    """Up to round-off, for every learner that can extend; the others say what to do instead and change nothing."""
     if task not in ALGORITHMS[algorithm].tasks:
         pytest.skip("not a task of it")
     model = Model(algorithm=algorithm, task=task)
@@ -97,7 +97,7 @@ def test_what_was_known_is_predicted_as_before(algorithm, task):
         return
     assert Outcome(90) == outcome
     after = model.predict(X)
-    if algorithm == "auto":  # some of its experts cannot, and begin anew
+    if algorithm == "auto":  # some experts cannot, and start over
         assert_allclose(before.value, after.value, atol=0.05)
     elif task == "regression":
         assert_allclose(before.value, after.value, rtol=1e-12)
@@ -110,7 +110,7 @@ def test_what_was_known_is_predicted_as_before(algorithm, task):
 
 @pytest.mark.parametrize("algorithm", ["dfop", "odm"])
 def test_random_features_have_no_further_columns(algorithm):
-    """They were drawn for those there are."""
+    """They were drawn for the existing columns."""
     model = Model(algorithm=algorithm, params={"random_features": 16})
     with pytest.raises(Invalid, match="/features/switch"):
         plans.plan_change(model.machine, ADDED)
@@ -118,7 +118,7 @@ def test_random_features_have_no_further_columns(algorithm):
 
 
 def test_the_configuration_has_the_categories_and_a_reset_keeps_them():
-    """As does a model that is loaded; a restore brings those of its version back."""
+    """So does a loaded model; a restore brings back the categories of its version."""
     model = Model()
     model.learn(*stream(30, 2))
     kept = save.to_bytes(model.machine)
@@ -131,7 +131,7 @@ def test_the_configuration_has_the_categories_and_a_reset_keeps_them():
 
 
 def test_rows_on_their_way_are_rows_of_the_larger_space():
-    """By the number of the category, after one addition and after two; and through a switch as any tracked row."""
+    """Categories are mapped by number, after one addition and after two; a switch treats them like any tracked row."""
     model = Model()
     model.learn(*stream(30, 2))
     first = model.machine.prediction_schema
@@ -153,8 +153,8 @@ def test_rows_on_their_way_are_rows_of_the_larger_space():
     assert model.learn(*stream(10, 2), first).refusal is not None
 
 
-def test_categories_that_are_there_change_nothing():
-    """Whatever else is asked for; the same addition twice is one."""
+def test_existing_categories_change_nothing():
+    """A repeated addition changes nothing, and neither does a known category alone."""
     model = Model()
     model.change(**ADDED)
     before = save.to_bytes(model.machine)
@@ -163,8 +163,8 @@ def test_categories_that_are_there_change_nothing():
     assert before == save.to_bytes(model.machine)
 
 
-def test_features_that_are_being_changed_get_no_categories():
-    """In the overlap it is a conflict, after it the way is a switch; before there are features there is nothing."""
+def test_categories_cannot_be_added_during_a_change_of_features():
+    """In the overlap it is a conflict, after it only a switch helps; without features there is nothing to extend."""
     model = Model()
     model.learn(*stream(30, 2))
     model.commit(Switch("begin", (*parse_features(features(FEW)), Feature("c")), "linear"))
@@ -192,12 +192,12 @@ def test_features_that_are_being_changed_get_no_categories():
     ],
 )
 def test_wrong_categories_are_refused_by_name(added, field):
-    """No list, twice the same, no category, none of the features that have some, two that look alike."""
+    """No list, duplicates, invalid categories, a feature without categories, two that look alike."""
     assert [field] == fields(plans.plan_change, Model([*FEW, 4]).machine, {"add_categories": added})
 
 
-def test_labels_are_added_behind_the_others():
-    """Those that are there already are fine; rows may carry the new ones from then on."""
+def test_labels_are_added_after_the_others():
+    """Existing ones are ignored; rows may carry the new ones from then on."""
     model = Model(labels=["up", "down"])
     model.learn(*stream(30, 2))
     assert Outcome(30) == model.change(add_labels=["same", "up", 7])
@@ -219,8 +219,8 @@ def test_labels_are_added_behind_the_others():
         (None, ["c"], "not declared"),
     ],
 )
-def test_labels_that_cannot_be_added(labels, added, problem):
-    """Refused by name, with what would be allowed."""
+def test_impossible_labels_are_refused(labels, added, problem):
+    """The refusal names the field and what is wrong."""
     config = Config.parse({"algorithm": "rls", "task": "classification", "labels": labels})
     with pytest.raises(Invalid) as refused:
         changed(config, {"add_labels": added})
@@ -235,7 +235,7 @@ def test_a_regression_has_no_labels_to_add():
 
 
 def test_the_larger_space_is_the_declared_one():
-    """Its id is that of a model which was created with all categories."""
+    """Its id equals that of a model created with all categories."""
     model = Model()
     model.change(**ADDED)
     assert Schema(parse_features(features(MORE))).id == model.machine.prediction_schema.id

@@ -1,4 +1,4 @@
-"""Whatever a model learns, it loads again: extreme rows, labels, weights, discounts and costs, all together."""
+"""Whatever a model learns, its state loads: extreme rows, labels, weights, discounts and costs, all together."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ STREAMS = {
     "apart": (100.0 * np.sign(_SCORE)[:, None] * np.ones(_X.shape), np.sign(_SCORE)),
     "gaps": (np.where(_SOME, np.nan, LARGEST * np.sign(_X)), 1e300 * _TURNS),
 }
-"""Rows (N, 4) and numbers (N,), whose signs or thirds are the classes."""
+"""Rows (N, 4) and numbers (N,); the signs or thirds of the numbers are the classes."""
 WEIGHTS = {
     "none": None,
     "heavy": np.full(N, WEIGHT_MAX),
@@ -51,7 +51,7 @@ OTHERS = {"classification": ("dynamic_odm", "dfop"), "regression": ("auto", "fes
 
 
 def model(algorithm, task, how):
-    """A model with a challenger, and lags, costs and gaps where they may be."""
+    """A model with a challenger, and with lags, costs and gaps if allowed."""
     entry = ALGORITHMS[algorithm]
     body = {"algorithm": algorithm, "task": task}
     if not entry.sparse:
@@ -68,7 +68,7 @@ def model(algorithm, task, how):
 
 
 def rows(machine, stream, how, start, stop):
-    """Some rows of a stream as an entry's segment."""
+    """Some rows of a stream as a segment."""
     X, numbers = STREAMS[stream]
     config, part = machine.config, slice(start, stop)
     schema = machine.feedback_schema
@@ -85,7 +85,7 @@ def rows(machine, stream, how, start, stop):
 
 
 def live(algorithm, task, stream, how):
-    """Learn a stream, saved and loaded on the way; the model at the end."""
+    """Learn a stream, saving and loading on the way; return the final model."""
     machine = model(algorithm, task, how)
     for at, (start, stop) in enumerate(zip([0, *ENDS[:-1]], ENDS, strict=True)):
         apply(machine, Entry(at + 2, 1000 * at, (rows(machine, stream, how, start, stop),)))
@@ -98,7 +98,7 @@ def live(algorithm, task, stream, how):
 
 @pytest.fixture(scope="module")
 def reached():
-    """The bounds that loaded states have reached, as the name of the array, the place and the bound."""
+    """The bounds that loaded states reached: name of the array, place, bound."""
     found, read = set(), Layout.read
 
     def watch(self, arrays, **sizes):
@@ -116,16 +116,16 @@ def reached():
 
 @pytest.mark.slow_but("auto-c*", "dfop-r*", "dynamic_odm*", "fesl_c-c*", "vigod*")
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
-def test_what_has_been_learned_is_loaded(algorithm, task, reached):
-    """After 1, 2, 10, 100 and 1000 rows of every kind, with weights, discounts or none: the same bytes."""
+def test_every_learned_state_loads(algorithm, task, reached):
+    """After 1, 2, 10, 100 and 1000 rows of every stream, with weights, discounts or neither: the same bytes."""
     for at, stream in enumerate(STREAMS):
         live(algorithm, task, stream, [*WEIGHTS][at % len(WEIGHTS)])
 
 
-def test_what_kernels_clip_was_driven_to_its_bounds(reached):
-    """The slopes of both calibrations, their offsets, the shifts of intervals, errors, the temper of experts."""
+def test_clipped_values_reached_their_bounds(reached):
+    """Slopes and offsets of both calibrations, shifts of intervals, errors, temperatures of experts."""
     if len(reached) < 2:
-        pytest.skip("not all of the models were there")
+        pytest.skip("the tests of some models did not run")
     slopes = {("calibration", "(Ellipsis, 0)", bound) for bound in (0.05, 25.0, 0.02, 20.0)}
     offsets = {("calibration", f"(Ellipsis, {3 + knot})", bound) for knot in range(17) for bound in (-8.0, 8.0)}
     intervals = {("levels", "(Ellipsis, 0)", bound) for bound in (-0.5, 0.5)} | {("alphas", "(Ellipsis,)", 1.0)}
@@ -136,7 +136,7 @@ def test_what_kernels_clip_was_driven_to_its_bounds(reached):
 
 @pytest.mark.parametrize("algorithm", ["odm", "dynamic_odm"])
 def test_the_losses_of_heavy_rows_reach_their_bound(algorithm):
-    """Rows that no candidate gets right, of the largest weight: each costs the most that a row may."""
+    """Rows that no candidate gets right, with the largest weight: each costs the maximum of a row."""
     machine = Model.first(Config.parse({"algorithm": algorithm, "task": "classification", "features": [*NAMES]}))
     heavy = np.full(N, WEIGHT_MAX)
     segment = Rows(machine.feedback_schema.id, None, np.ones((N, 4)), ["A", "B"] * (N // 2), None, weights=heavy)

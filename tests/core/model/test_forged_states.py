@@ -1,4 +1,4 @@
-"""States that are sealed well and cannot be: the digest finds damage, not nonsense; nothing is taken over."""
+"""States with a valid seal and impossible content: the digest finds damage, not nonsense; all are refused."""
 
 from functools import reduce
 
@@ -66,7 +66,7 @@ HEADERS = [
     ("ensemble", "switching.aborted", ["of", "another", "space"]),
 ]
 NAMED = {"declared": "declared", "retired": "label", "categories": "unknown"}
-"""What the refusal names."""
+"""What the refusal mentions."""
 ARRAYS = [
     ("stowaway", np.zeros(3)),
     (f"{LEARNER}.power", GONE),
@@ -84,8 +84,8 @@ def put(holder, name, value):
 
 
 @pytest.mark.parametrize(("model", "field", "value"), HEADERS)
-def test_a_header_that_cannot_be_is_refused(model, field, value):
-    """Counts, labels, features, phases and experts that do not go with each other or with the configuration."""
+def test_an_impossible_header_is_refused(model, field, value):
+    """Counts, labels, features, phases and experts that contradict each other or the configuration."""
     arrays, header = envelope.load(save.to_bytes(MODELS[model]().machine))
     *path, name = field.split(".")
     put(reduce(dict.get, path, header["state"]), name, value)
@@ -94,7 +94,7 @@ def test_a_header_that_cannot_be_is_refused(model, field, value):
 
 
 @pytest.mark.parametrize(("name", "value"), ARRAYS)
-def test_arrays_that_cannot_be_are_refused(name, value):
+def test_impossible_arrays_are_refused(name, value):
     """One too many, one missing, and numbers out of range."""
     arrays, header = envelope.load(save.to_bytes(MODELS["classes"]().machine))
     put(arrays, name, np.full_like(arrays[name], value) if isinstance(value, float) else value)
@@ -103,7 +103,7 @@ def test_arrays_that_cannot_be_are_refused(name, value):
 
 
 def test_parts_of_different_models_are_refused():
-    """Intervals of more rows than the model has, and a drift watch of another space."""
+    """Intervals with more rows than the model, and a drift watch of another space."""
     few, moved = Fed({"algorithm": "rls", "task": "regression", "features": ["a"]}), fed(["u", "v"])
     few.machine.own.answers.intervals.absorb(np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match="rows of the parts"):

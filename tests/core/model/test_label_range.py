@@ -1,4 +1,4 @@
-"""What a regression says lies near the labels it has seen, whatever makes it; what it learns is not held."""
+"""Predictions of a regression lie near the labels seen, whichever learner makes them; learning is not limited."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ every_learner = pytest.mark.parametrize(("algorithm", "params"), LEARNERS)
 
 
 def spiky(rows=400):
-    """A column that is silent while others are learned, then far larger than ever: any weight that it has is wrong."""
+    """A column that is silent while others are learned, then huge: any weight it has is wrong."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(rows, 3))
     X[:, 2] *= 1e-3
@@ -38,7 +38,7 @@ def model(algorithm, params):
 
 
 def learned(fed, X, y, *, block):
-    """The predictions of predict and of feedback for every row; the former before each block."""
+    """The predictions of predict before each block, and of feedback for every row."""
     before, told = [], []
     for start in range(0, len(y), block):
         part = slice(start, start + block)
@@ -48,8 +48,8 @@ def learned(fed, X, y, *, block):
 
 
 @every_learner
-def test_what_is_said_is_held_near_the_labels_before(algorithm, params):
-    """Within a tenth of their range beyond both ends; predict and feedback, rows and blocks say the same bits."""
+def test_predictions_stay_near_the_labels_seen(algorithm, params):
+    """Within a tenth of the range beyond both ends; predict and feedback, rows and blocks give the same bits."""
     X, y = spiky()
     one, whole = model(algorithm, params), model(algorithm, params)
     before, told = learned(one, X, y, block=1)
@@ -63,8 +63,8 @@ def test_what_is_said_is_held_near_the_labels_before(algorithm, params):
 
 
 @every_learner
-def test_what_is_learned_is_not_held(algorithm, params):
-    """The learner is the one that learns the rows alone; and one that would say far more is there."""
+def test_learning_is_not_limited(algorithm, params):
+    """The learner equals one that learns the rows alone; one that would predict far more is among them."""
     X, y = spiky()
     scales = any(param.name == "scaling" for param in find(algorithm).params)
     fed = model(algorithm, {**params, **({"scaling": "none"} if scales else {})})
@@ -79,7 +79,7 @@ def test_what_is_learned_is_not_held(algorithm, params):
 
 
 def test_one_range_serves_every_phase():
-    """Experts after a change of features are held by all labels of the model; a reset begins anew."""
+    """Experts after a change of features use the range of all labels of the model."""
     driver = Driver("gdfop", "regression", rows=900)
     for step in (lambda: None, lambda: driver.begin(1), driver.complete, lambda: driver.begin(2), driver.abort):
         step()
@@ -90,7 +90,7 @@ def test_one_range_serves_every_phase():
 
 
 def test_a_wild_label_widens_the_range_once():
-    """One label of 1e30 among others moves an end by one width; a change of level is reached within some rows."""
+    """One label of 1e30 moves an end by one width; a change of level is reached within some rows."""
     held = NumberAnswers(Config.parse({"task": "regression"}), LabelSet())
     for labels in (np.linspace(0.0, 1.0, 100), np.array([1e30])):
         held.absorb(None, labels, BlockRows(None, labels))

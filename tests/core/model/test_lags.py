@@ -1,4 +1,4 @@
-"""Models whose last rows are columns of the next one: what they learn, late labels, changes of features, refusals."""
+"""Models with lagged columns: what they learn, late labels, changes of features, refusals."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def fed(**more):
 
 
 def series(rows=1500):
-    """Labels that follow from their own past and from features three rows ago."""
+    """Labels that depend on their own past and on a feature three rows ago."""
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(rows, 2)), np.zeros(rows)
     for t in range(3, rows):
@@ -30,15 +30,15 @@ def series(rows=1500):
 
 
 def test_a_series_is_learned_from_its_past():
-    """Features of three rows ago and the last labels: three lags leave the noise, one a part, none nearly all."""
+    """Labels depend on the last labels and a feature three rows ago: three lags leave noise, one a part, none most."""
     X, y = series()
     error = {lags: np.mean(fed(lags=lags).learn(X, y).losses[500:]) / y.var() for lags in (0, 1, 3)}
     assert error[3] < 0.01
     assert 0.2 < error[1] < 0.8 < error[0]
 
 
-def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
-    """The learner is one that is given rows, lag columns and labels in the order in which the labels came."""
+def test_a_tracked_row_is_learned_with_the_lags_of_its_prediction():
+    """The learner equals one that gets rows, lag columns and labels in the order in which the labels came."""
     X, y = series(60)
     model = fed(lags=2)
     machine, alone = model.machine, find("dfop").build(Spec("regression", 8, model.machine.config.params))
@@ -69,7 +69,7 @@ def test_a_tracked_row_is_learned_with_the_columns_it_was_predicted_with():
 @few
 @every_case
 def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes):
-    """And as it is predicted alone; feedback then says the same; a block is its rows."""
+    """It is also predicted as alone; feedback then returns the same; a block equals its rows."""
     one, whole = (Driver(algorithm, task, classes, lags=2) for _ in range(2))
     told = []
     for at in range(120):
@@ -86,7 +86,7 @@ def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes)
 
 @pytest.mark.parametrize("labels", [None, ["class 0", "class 1", "class 2"]])
 def test_classes_are_columns_of_zero_and_one(labels):
-    """In the order in which they appear; room for those that are declared, else for ten."""
+    """In order of appearance; with room for the declared labels, otherwise for ten."""
     driver = Driver("dfop", classes=3, lags=2, labels=labels)
     driver.learn(100)
     room = 3 if labels else 10
@@ -98,7 +98,7 @@ def test_classes_are_columns_of_zero_and_one(labels):
 
 
 def test_old_rows_keep_their_lag_columns_after_a_change():
-    """A row that was tracked in the old space trains the old model with what it was predicted with."""
+    """A row tracked in the old space trains the old model with the lags of its prediction."""
     driver = Driver("gdfop", "regression", rows=300, lags=2)
     driver.learn(50)
     old, served = driver.machine.prediction_schema, driver.served(60)
@@ -113,8 +113,8 @@ def test_old_rows_keep_their_lag_columns_after_a_change():
     assert_array_equal(served.lags, found[0][0, old.width :])
 
 
-def test_a_model_without_lags_is_as_it_was():
-    """No part of its state, no word in its configuration."""
+def test_a_model_without_lags_is_unchanged():
+    """Lags leave no trace in its state or configuration."""
     model = fed(lags=0)
     assert "lags" not in model.machine.config.to_json()
     assert save.to_bytes(fed().machine) == save.to_bytes(model.machine)
@@ -123,13 +123,13 @@ def test_a_model_without_lags_is_as_it_was():
 
 @pytest.mark.parametrize("value", [-1, 11, 1.0, True, "2", None])
 def test_the_number_is_checked(value):
-    """0 to 10."""
+    """It must be an integer from 0 to 10."""
     with pytest.raises(Invalid, match="lags"):
         fed(lags=value)
 
 
-def test_what_lags_exclude_is_refused_by_name():
-    """Sparse rows, which have no columns; further labels and categories, which would need some; another number."""
+def test_combinations_that_lags_exclude_are_refused_by_name():
+    """Sparse rows have no columns; more labels or categories would need more columns; the number itself is fixed."""
     with pytest.raises(Invalid, match="lags"):
         Config.parse({"algorithm": "sparse_dfop", "task": "regression", "lags": 1})
     driver = Driver("dfop", labels=["class 0", "class 1"], lags=1)

@@ -1,4 +1,4 @@
-"""Labels that come late: the model and the baselines are judged by what they said at the same moment."""
+"""Late labels: model and baselines are judged by what they predicted at the same moment."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ class Delayed:
 
     Attributes:
         machine: the model.
-        told: what was served for each row.
-        known: the labels that had come when each row was predicted.
+        told: the prediction served for each row.
+        known: the number of labels that had come when each row was predicted.
     """
 
     def __init__(self, rows, **more):
@@ -38,7 +38,7 @@ class Delayed:
         return self.model.learn(self.X[row : row + 1], self.y[row : row + 1], served=self.told[row])
 
     def by_hand(self, rows):
-        """Accuracies of the model, of no_change and of majority, over the rows for which something could be said."""
+        """Accuracies of the model, of no_change and of majority, over the rows that had a prediction."""
         declared = self.machine.config.labels or ()
         right = []
         for row in rows:
@@ -51,12 +51,12 @@ class Delayed:
 
 
 def most(known, declared):
-    """The most frequent label of some, of equals the first one: as declared, or as they came."""
+    """The most frequent label, in a tie the first one: as declared, or as they came."""
     return max(declared or dict.fromkeys(known), key=known.count)
 
 
 def found(machine):
-    """The same three, as the metrics tell them."""
+    """The same three accuracies, from the metrics."""
     report = read.metrics_report(machine)
     baselines = report["baselines"]
     return [report["overall"]["accuracy"], baselines["no_change"]["accuracy"], baselines["majority"]["accuracy"]]
@@ -64,7 +64,7 @@ def found(machine):
 
 @pytest.mark.parametrize("labels", [{}, {"labels": ["DOWN", "UP"]}])
 def test_labels_of_an_empty_model_come_late(labels):
-    """Two hundred rows are predicted before any label is known: their labels are no news on how good the model is."""
+    """Two hundred rows are predicted before any label is known: their labels do not count against the model."""
     stream = Delayed(LATE + 100, **labels)
     for row in range(LATE):
         stream.predict(row)
@@ -85,7 +85,7 @@ def test_labels_of_an_empty_model_come_late(labels):
 
 @pytest.mark.parametrize("labels", [{}, {"labels": ["DOWN", "UP"]}])
 def test_labels_in_steady_state_come_late(labels):
-    """Each label comes 200 rows after its prediction: accuracy and baselines are those of the answers, by hand."""
+    """Each label comes 200 rows after its prediction: accuracy and baselines equal those computed by hand."""
     stream = Delayed(5 * LATE, **labels)
     for row in range(5 * LATE):
         stream.predict(row)
@@ -102,7 +102,7 @@ def test_labels_in_steady_state_come_late(labels):
 
 
 def test_numbers_come_late():
-    """The last value is the one that was known when the row was predicted; none was before the first."""
+    """The last value is the one known when the row was predicted; the first rows had none."""
     config = {"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None}
     model, X, y = Fed(config), np.arange(6.0)[:, None], 10.0 * np.arange(6)
     told = []
@@ -115,8 +115,8 @@ def test_numbers_come_late():
     assert {"mse": 900.0, "mae": 30.0} == model.report["baselines"]["last_value"]
 
 
-def test_records_without_baselines_take_those_of_now():
-    """As they were kept by earlier versions."""
+def test_records_without_baselines_use_the_current_ones():
+    """Earlier versions kept such records."""
     stream = Delayed(3)
     for row in range(3):
         stream.predict(row)
@@ -131,8 +131,8 @@ def test_records_without_baselines_take_those_of_now():
         assert (before + (said == "DOWN")) / 3 == pytest.approx(found(other)[1])
 
 
-def test_what_was_said_is_gone_after_a_reset():
-    """A label that the model does not know any more was a wrong answer, not none."""
+def test_a_prediction_from_before_a_reset_is_wrong():
+    """A prediction of a label that the model no longer knows counts as an error, not as missing."""
     stream = Delayed(30)
     for row in range(30):
         stream.predict(row)

@@ -1,4 +1,4 @@
-"""The state machine of one model: same log, same bits; refused means unchanged; nothing makes it non-finite."""
+"""The state machine of one model: same log, same bits; a refusal changes nothing; nothing makes it non-finite."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def machine(kind, **changes):
 
 
 def stream(kind, rows=ROWS, seed=0):
-    """Raw rows and labels; classes appear one after the other; missing values where they are allowed."""
+    """Raw rows and labels; classes appear one after the other; values are missing if allowed."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, D))
     if kind["task"] == "regression":
@@ -52,8 +52,8 @@ def learn(model, X, y):
     return apply(model, Entry(1, 0, (segment(model.prediction_schema, X, y),)))
 
 
-def test_a_new_class_in_the_middle_of_a_block_is_tested_without_itself():
-    """Its first row cannot be predicted right; before the first class nothing is said, and nothing is scored."""
+def test_a_new_class_in_the_middle_of_a_block_is_predicted_without_itself():
+    """Its first row cannot be right; before the first class there is no prediction and no score."""
     model = machine(KINDS[0])
     X = np.random.default_rng(1).normal(size=(5, D))
     (outcome,) = learn(model, X, ["u", "u", "v", "v", "w"])
@@ -65,7 +65,7 @@ def test_a_new_class_in_the_middle_of_a_block_is_tested_without_itself():
 
 
 def refused(model, *segments):
-    """Apply segments that must all be refused and must not change a bit."""
+    """Apply segments that must all be refused without changing a bit."""
     before = save.to_bytes(model)
     outcomes = apply(model, Entry(1, 0, segments))
     assert all(outcome.refusal is not None for outcome in outcomes)
@@ -73,8 +73,8 @@ def refused(model, *segments):
     assert before == save.to_bytes(model)
 
 
-def test_what_an_earlier_entry_made_impossible_is_refused_and_changes_nothing():
-    """Another space, a label that clashes, one class too many."""
+def test_a_segment_made_impossible_by_an_earlier_entry_is_refused_and_changes_nothing():
+    """Another space, a clashing label, one class too many."""
     model = machine(KINDS[0])
     X = np.ones((2, D))
     learn(model, X, ["0", "y"])
@@ -91,7 +91,7 @@ def test_what_an_earlier_entry_made_impossible_is_refused_and_changes_nothing():
 
 
 def test_a_refused_segment_does_not_disturb_its_neighbours():
-    """Segments before and after it in the entry are learned as if it were not there."""
+    """Segments before and after it in the entry are learned as if it were absent."""
     X, y = stream(KINDS[0])
     alone, among = machine(KINDS[0]), machine(KINDS[0])
     good = [segment(alone.prediction_schema, X[i : i + 4], y[i : i + 4]) for i in range(0, 12, 4)]
@@ -103,7 +103,7 @@ def test_a_refused_segment_does_not_disturb_its_neighbours():
 
 
 def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
-    """A proposal comes true with its rows, or not at all; the next one then has its turn."""
+    """A proposal takes effect with its rows or not at all; then the next one may."""
     model = machine(KINDS[0], features=None)
     first, second = (Schema([*map(_feature, names)]) for names in (("p", "q"), ("r",)))
     X = np.ones((2, 2))
@@ -131,7 +131,7 @@ def _feature(name):
 
 @every_kind
 def test_reset_is_the_first_state_with_a_mark(kind):
-    """Rows, classes, learner and metrics start anew; that it happened is marked."""
+    """Rows, classes, learner and metrics start over; a mark records the reset."""
     X, y = stream(kind)
     model = machine(kind)
     learn(model, X, y)
@@ -145,7 +145,7 @@ def test_reset_is_the_first_state_with_a_mark(kind):
 
 @every_kind
 def test_restore_takes_over_a_state(kind):
-    """Predictions are those of the state, bit for bit, and it goes on from there; only a mark is added."""
+    """Predictions equal the state's, bit for bit, and learning continues from it; only a mark is added."""
     X, y = stream(kind)
     source, target = machine(kind), machine(kind)
     learn(source, X[:20], y[:20])
@@ -158,7 +158,7 @@ def test_restore_takes_over_a_state(kind):
 
 @every_kind
 def test_rows_that_were_seen_are_skipped(kind):
-    """A segment with a skip list is the segment without those rows, answers included."""
+    """A segment with a skip list equals the segment without those rows, including the answers."""
     X, y = stream(kind, 8)
     whole, skipping = machine(kind), machine(kind)
     keep = [0, 3, 4, 7]
@@ -170,8 +170,8 @@ def test_rows_that_were_seen_are_skipped(kind):
     assert save.to_bytes(whole) == save.to_bytes(skipping)
 
 
-def test_what_is_skipped_cannot_refuse_the_rest():
-    """A row learned long ago may clash with the classes of today: it is not learned again, and the others are."""
+def test_a_skipped_row_cannot_refuse_the_rest():
+    """A row learned long ago may clash with today's classes: it is skipped, and the others are learned."""
     model = machine(KINDS[0])
     learn(model, np.ones((2, D)), [0, 1])
     late = segment(model.prediction_schema, np.ones((2, D)), ["0", 1], ids=("old", "new"), skip=(0,))
@@ -180,7 +180,7 @@ def test_what_is_skipped_cannot_refuse_the_rest():
 
 
 def test_a_state_too_large_is_refused_before_it_is_built():
-    """Whoever reads a state is asked with its dimension first."""
+    """The reader's check gets the dimensions first."""
     asked = []
 
     def admit(learners):
@@ -195,21 +195,21 @@ def test_a_state_too_large_is_refused_before_it_is_built():
 # -- states that entries name, and what entries cost
 
 
-def test_a_state_that_was_not_read_is_not_taken_for_one():
-    """Who applies an entry without the bytes that it names has a bug."""
+def test_a_state_that_was_not_read_is_a_bug():
+    """Applying an entry without the bytes that it names raises an error."""
     with pytest.raises(RuntimeError, match="00ff"):
         apply(machine(RLS), Entry(1, 0, (Restore(b"", "import", (), "00ff", 10),)))
 
 
-def test_taking_over_a_state_is_work_by_its_bytes():
-    """Who applies it decides by this estimate whether others have to wait for it."""
+def test_the_cost_of_a_restore_grows_with_its_bytes():
+    """The caller decides by this estimate whether others must wait."""
     model = machine(RLS)
     assert 1e6 > cost.flops_to_apply(model, [Restore(bytes(10**4))])
     assert 1e9 < cost.flops_to_apply(model, [Restore(bytes(10**8))])
 
 
-def test_many_rows_are_work_however_few_their_columns():
-    """Scoring and answering a row costs more than learning it where a learner has two columns."""
+def test_many_rows_cost_time_however_few_their_columns():
+    """With two columns scoring and answering a row costs more than learning it."""
     model = machine(RLS)
     row, rows = (
         Rows(model.feedback_schema.id, None, np.zeros((count, D)), np.zeros(count), None) for count in (1, 20_000)
@@ -218,8 +218,8 @@ def test_many_rows_are_work_however_few_their_columns():
     assert 5e6 < cost.flops_to_apply(model, [rows])
 
 
-def test_building_a_state_anew_is_work_by_its_bytes():
-    """A reset, the first row of features that nobody declared, and the new features of a change."""
+def test_the_cost_of_building_a_state_grows_with_its_columns():
+    """A reset, the first row of undeclared features, and the new features of a change."""
     names = [f"x{column}" for column in range(1000)]
     few, many = machine(RLS), machine(RLS, features=names)
     assert 1e6 > cost.flops_to_apply(few, [Reset()])
@@ -235,7 +235,7 @@ def test_building_a_state_anew_is_work_by_its_bytes():
 
 
 def test_a_state_is_read_into_one_learner(monkeypatch):
-    """The learner of the configuration is not built beside it: of a large model it would take as much memory again."""
+    """Loading builds no second learner from the configuration, which would double the memory of a large model."""
     state, made, build = save.to_bytes(machine(RLS)), [], Dfop.__init__
 
     def counted(self, spec):

@@ -1,4 +1,4 @@
-"""Intervals of a model as a part of its state: before every row, in every phase, through drift, reset and restore."""
+"""Intervals as part of a model's state: before every row, in every phase, through drift, reset and restore."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ every_learner = pytest.mark.parametrize("algorithm", REGRESSIONS)
 
 
 def interval(driver, row=0):
-    """The interval around a row of the stream, or None."""
+    """The interval around a row of the stream; None without one."""
     machine = driver.machine
     prediction = read.predict(machine.own, driver.raw(machine.prediction_schema, row, row + 1))
     bounds = read.intervals_of(machine.own, prediction, LEVEL)
@@ -24,7 +24,7 @@ def interval(driver, row=0):
 
 
 def covering(driver, rows):
-    """Learn rows one by one; the share that the interval read before each covered."""
+    """Learn rows one by one; return whether the interval read before each covered it."""
     hits = []
     for _ in range(rows):
         low, high = interval(driver, driver.at)
@@ -35,7 +35,7 @@ def covering(driver, rows):
 
 @every_learner
 def test_intervals_go_on_in_every_phase(algorithm):
-    """What is read before a row is what the coverage counts: steady, in an overlap, in the ensemble, after an abort."""
+    """Coverage counts the intervals as read before each row: steady, overlap, ensemble, after an abort."""
     driver = Driver(algorithm, "regression", rows=900)
     assert None is interval(driver)
     driver.learn(60)
@@ -46,14 +46,14 @@ def test_intervals_go_on_in_every_phase(algorithm):
         hits += covering(driver, 40)
     told, covered = (driver.machine.own.answers.intervals.levels[1] - before)[1:3]
     assert 200 == told
-    # An algorithm that draws an expert for each row tells another prediction than predict, which shows the likeliest.
+    # An algorithm that draws an expert for each row learns another prediction than predict shows.
     assert driver.machine.config.algorithm.selects or sum(hits) == covered
     assert driver.machine.rows == driver.machine.own.answers.intervals.rows == 260
     assert save.to_bytes(driver.machine) == save.to_bytes(driver.reborn().machine)
 
 
 def test_a_drift_that_resets_the_learner_leaves_the_residuals():
-    """Intervals are of what is said, whoever says it; they widen by what the new learner's first rows show."""
+    """Intervals follow the predictions of any learner; they widen by the residuals of the new learner's first rows."""
     config = {"watch": {"error_rate": {"batch_size": 40}}, "on_drift": "reset"}
     driver = Driver("rls", "regression", rows=1200, **config)
     driver.labels = np.where(np.arange(1200) < 600, driver.labels, -20.0 * driver.labels)
@@ -64,8 +64,8 @@ def test_a_drift_that_resets_the_learner_leaves_the_residuals():
     assert driver.report["window"]["coverage"]["0.9"] > 0.8
 
 
-def test_a_reset_begins_anew_and_a_restore_goes_back():
-    """No interval after a reset; after a restore the one of that state."""
+def test_a_reset_clears_intervals_and_a_restore_brings_them_back():
+    """There is no interval after a reset; a restore gives that of its state."""
     driver = Driver("dfop", "regression")
     driver.learn(100)
     state, told = save.to_bytes(driver.machine), interval(driver)
@@ -78,8 +78,8 @@ def test_a_reset_begins_anew_and_a_restore_goes_back():
     assert told == interval(driver)
 
 
-def test_tracked_rows_are_covered_as_they_were_told():
-    """A label that comes late is counted by the intervals of its prediction; its residual is that prediction's."""
+def test_tracked_rows_are_covered_as_served():
+    """A late label counts for the interval of its prediction; its residual is relative to that prediction."""
     driver = Driver("rls", "regression")
     driver.learn(60)
     served = [driver.served(row) for row in range(100, 140)]
@@ -99,7 +99,7 @@ def test_tracked_rows_are_covered_as_they_were_told():
 
 
 def test_tracked_rows_and_others_of_one_entry_are_told_apart():
-    """Learned together they leave what they leave in entries of their own."""
+    """Learned in one entry they leave the same state as in separate entries."""
     one, together = Driver("rls", "regression"), Driver("rls", "regression")
     for driver in (one, together):
         driver.learn(60)
@@ -112,7 +112,7 @@ def test_tracked_rows_and_others_of_one_entry_are_told_apart():
 
 
 def test_a_classification_has_none():
-    """No part of its state, no coverage in its report."""
+    """There are no intervals in its state and no coverage in its report."""
     driver = Driver("dfop", "classification")
     driver.learn(60)
     assert not hasattr(driver.machine.own.answers, "intervals")

@@ -1,4 +1,4 @@
-"""A model outside Onepass: its predictions beside the model's, or judged alone by an observer."""
+"""A model outside Onepass: its predictions compared with the model's, or judged alone by an observer."""
 
 import numpy as np
 import pytest
@@ -29,12 +29,12 @@ def new(*given, **more):
 
 
 def teach(model, part, labels, served):
-    """Rows in one entry; the outcome."""
+    """Learn rows in one entry; return the outcome."""
     return model.learn(X[part], labels[part], outside=served[part])
 
 
 def test_the_baseline_is_the_share_of_right_labels():
-    """Overall, in the window and fading; a label that nobody knows is wrong; no prediction is not counted."""
+    """Overall, in the window and fading; an unknown label is wrong, a missing prediction does not count."""
     model, served = new("dfop"), [*SERVED]
     served[10], served[20:30] = "nobody knows it", [None] * 10
     teach(model, slice(0, N), LABELS, served)
@@ -48,7 +48,7 @@ def test_the_baseline_is_the_share_of_right_labels():
 
 
 def test_numbers_have_squared_and_absolute_errors():
-    """And the difference is in squared errors, served minus model."""
+    """The difference is in squared errors, served minus model."""
     model = new("rls", "regression")
     teach(model, slice(0, N), NUMBERS, SERVED_NUMBERS)
     found, errors = model.report, SERVED_NUMBERS - NUMBERS
@@ -59,8 +59,8 @@ def test_numbers_have_squared_and_absolute_errors():
     assert "model" == found["served"]["better"]
 
 
-def test_who_is_better_and_since_when():
-    """The model, from some multiple of 100 rows on; the outside model where it is perfect; nobody where both are."""
+def test_the_better_model_is_named_with_its_first_row():
+    """The model, from a multiple of 100 rows on; the outside model if it is perfect; neither if both are."""
     model = new("dfop")
     teach(model, slice(0, N), LABELS, SERVED)
     found = model.report["served"]
@@ -79,7 +79,7 @@ def test_who_is_better_and_since_when():
 
 
 def test_costs_count():
-    """A model that misses what is dear is worse, though it is right more often."""
+    """A model that misses the expensive label is worse, although it is right more often."""
     labels = [("no", "yes")[int(at % 10 == 0)] for at in range(N)]
     model = new("dfop", class_costs={"yes": 20.0})
     teach(model, slice(0, N), labels, ["no"] * N)
@@ -89,8 +89,8 @@ def test_costs_count():
     assert 20.0 * 0.1 - cost == pytest.approx(found["served"]["difference"]["mean"], rel=0.05)
 
 
-def test_rows_without_are_not_compared_and_rows_with_a_tracked_prediction_are():
-    """Nothing is kept of a model whose rows never had any; what was sent with the prediction counts."""
+def test_only_rows_with_a_served_prediction_are_compared():
+    """A model whose rows never had one keeps nothing; a prediction sent with a tracked row counts."""
     plain, model = new("dfop"), new("dfop")
     teach(plain, slice(0, 50), LABELS, [None] * N)
     assert plain.machine.outside is not None
@@ -102,7 +102,7 @@ def test_rows_without_are_not_compared_and_rows_with_a_tracked_prediction_are():
 
 
 def test_the_comparison_restarts():
-    """After a promotion and after a change of costs; after a reset nothing is left of it."""
+    """After a promotion and a change of costs; a reset removes it."""
     model = new("dfop")
     model.commit(Challenge("other", {"algorithm": "rls", "promote": "never"}, 8))
     teach(model, slice(0, 300), LABELS, SERVED)
@@ -120,7 +120,7 @@ def test_the_comparison_restarts():
 
 @pytest.mark.parametrize("labels", [None, ["no", "yes"]])
 def test_an_observer_judges(labels):
-    """Its answers are what was served; figures are those of the outside model; probabilities nobody knows."""
+    """It answers with the served predictions; its figures are the outside model's; there are no probabilities."""
     model = new("observer", labels=labels)
     served = [*SERVED]
     served[5], served[6] = None, "never seen"
@@ -135,7 +135,7 @@ def test_an_observer_judges(labels):
 
 
 def test_an_observer_of_numbers_scores_what_was_served():
-    """The figures are those of the served rows alone, in blocks as row by row, and the state can be saved at any."""
+    """The figures cover only rows with a served prediction, in blocks as row by row, and every state can be saved."""
     served, known = SERVED_NUMBERS.copy(), RNG.random(N) < 0.7
     served[~known] = np.nan
     model, slow = (
@@ -161,7 +161,7 @@ def test_an_observer_of_numbers_scores_what_was_served():
 
 
 def test_an_observer_finds_drift_in_the_errors_of_the_outside_model():
-    """Errors that rise, and rows whose means move; rows without a prediction do not count as errors."""
+    """Rising errors raise an alarm; rows without a prediction do not count as errors."""
     model = new("observer", watch={"error_rate": {"delta": 0.05, "batch_size": 50}})
     worse = [*SERVED[:450], *[{"no": "yes", "yes": "no"}[label] for label in LABELS[450:]]]
     teach(model, slice(0, N), LABELS, worse)
@@ -172,7 +172,7 @@ def test_an_observer_finds_drift_in_the_errors_of_the_outside_model():
 
 
 def test_an_observer_has_no_challengers_and_no_switch():
-    """Both are refused in the log as well, and it challenges nobody."""
+    """The log refuses both, and an observer cannot be a challenger."""
     model = new("observer")
     segments = Challenge("other", {"algorithm": "rls"}, 8), Switch("begin", (Feature("c"),), "linear")
     assert all("observer" in model.commit(one).refusal for one in segments)

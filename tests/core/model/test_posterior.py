@@ -1,4 +1,4 @@
-"""What a model holds, as people read it: checked against what the rows say, or against its own predictions."""
+"""What a model holds, in readable form: checked against the rows or against the model's own predictions."""
 
 import json
 
@@ -38,7 +38,7 @@ def arrays(document):
 
 @pytest.mark.parametrize(("algorithm", "task"), CASES)
 def test_every_learner_shows_what_it_holds(algorithm, task):
-    """All numbers are finite; a part of the features, and the diagonal alone, are a part of it; nothing changes."""
+    """All numbers are finite; some features, or the diagonal alone, give a part of it; nothing changes."""
     model = taught(algorithm, task)
     before, whole = save.to_bytes(model), read.posterior(model)
     assert all(np.isfinite(own).all() for own in arrays(whole))
@@ -52,7 +52,7 @@ def test_every_learner_shows_what_it_holds(algorithm, task):
 
 @pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
 def test_least_squares(scaling):
-    """The covariance of RLS is the inverse of X'X and the ridge; times the noise it is that of the weights."""
+    """RLS's covariance is the inverse of X'X plus the ridge; times the noise it is that of the weights."""
     model = taught("rls", "regression", params={"scaling": scaling, "initial_variance": 1e6})
     found, weights = read.posterior(model), read.weights(model.own)
     assert ["a", "b", "c", "bias"] == found["names"]
@@ -71,7 +71,7 @@ def test_least_squares(scaling):
 
 
 def test_every_rate_of_a_bank():
-    """Each with its share; the deviations of the weights are those within the rates and between them."""
+    """Each has its share; the weights' deviations combine those within the rates and between them."""
     model = taught("dfop", "classification")
     found = read.posterior(model)
     rates = found["rates"].values()
@@ -86,7 +86,7 @@ def test_every_rate_of_a_bank():
 
 
 def test_gaussians():
-    """The mean of a class that every row updates is that of its rows; the covariance explains the distances."""
+    """If every row updates a class, its mean is that of its rows; the covariance explains the distances."""
     model = taught("vigo", "classification")
     classes = read.posterior(model)["classes"]
     assert {"no", "yes"} == classes.keys()
@@ -96,11 +96,11 @@ def test_gaussians():
         distance = np.sqrt(apart @ np.linalg.solve(own["covariance"], apart))
         assert explained["distance"][explained["classes"].index(label)] == pytest.approx(distance)
         assert own["nu"] >= own["beta"] > 0 < own["count"]
-    assert N + 2 == sum(own["c"] for own in classes.values())  # each class counts for one row more than it has
+    assert N + 2 == sum(own["c"] for own in classes.values())  # each class counts as one row more than it has
 
 
 def test_curves_add_up_to_the_score():
-    """The bins that a row falls into between the edges of the columns and the pairs."""
+    """The score is the sum of the bins that a row falls into, over columns and pairs."""
     model = taught("ga2m", "classification", params={"scaling": "robust"})
     found, row = read.posterior(model), dict(zip(NAMES, _X[0], strict=True))
     assert {"a", "b", "c", "a x b", "a x c", "b x c"} == found["curves"].keys()
@@ -118,7 +118,7 @@ def test_curves_add_up_to_the_score():
 
 
 def test_candidates_and_experts():
-    """Shares add up to 1; the shares' mean of the candidates is the model."""
+    """Shares add up to 1; the candidates' mean by share is the model."""
     model = taught("dynamic_odm", "classification", params={"scaling": "none"})
     candidates = read.posterior(model)["candidates"]
     mean = sum(one["share"] * one["weights"]["yes"]["a"] for one in candidates)
@@ -134,7 +134,7 @@ def test_candidates_and_experts():
 
 @pytest.mark.parametrize("algorithm", ["fesl_c", "dfop", "auto", "vigo"])
 def test_after_a_change_of_features(algorithm):
-    """Every expert shows what it holds, with its share."""
+    """Every expert shows what it holds, and its share."""
     fed = Fed({"algorithm": algorithm, "task": "classification", "features": [*NAMES]})
     model = fed.machine
     fed.learn(_X, classes(_SCORE))
@@ -149,7 +149,7 @@ def test_after_a_change_of_features(algorithm):
 
 
 def test_the_norm_of_a_wide_matrix():
-    """By the method for many columns, as by that for few."""
+    """The method for many columns agrees with the exact one."""
     A = np.random.default_rng(1).normal(size=(80, 200))
     assert spectral_norm(A @ A.T) == pytest.approx(np.linalg.norm(A @ A.T, 2))
     assert 0.0 == spectral_norm(np.zeros((3, 3)))

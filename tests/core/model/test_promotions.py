@@ -1,4 +1,4 @@
-"""When a challenger becomes the model: judged by what errors cost, on request only once it is shown, or by force."""
+"""When a challenger becomes the model: judged by the cost of errors, on request once shown to be better, or forced."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ IDLE = {**SLOW, "promote": "auto"}
 
 
 def rare_rows(rows, seed=2):
-    """Rows of which one in nine is of a class that can be told from the others in part."""
+    """Rows of which one in nine belongs to a class that can be recognised in part."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 4))
     rare = rng.random(rows) < 1.0 / (1.0 + np.exp(2.6 - X @ [1.0, 0.6, -0.4, 0.0]))
@@ -27,7 +27,7 @@ def rare_rows(rows, seed=2):
 
 
 def learn(model, X, y, step=250):
-    """Rows in entries of so many; the marks of the model."""
+    """Learn rows in entries of ``step`` rows; return the kinds of the model's marks."""
     for start in range(0, len(X), step):
         model.learn(X[start : start + step], y[start : start + step])
     return [mark["kind"] for mark in model.marks]
@@ -37,8 +37,8 @@ def cost(learner):
     return read.learner_metrics(learner)["overall"]["costs"]["mean"]
 
 
-def test_with_class_costs_errors_are_compared_by_what_they_cost():
-    """A learner that learns nothing is wrong less often, and costs more: it is not promoted."""
+def test_with_class_costs_errors_are_compared_by_their_cost():
+    """A learner that learns nothing is wrong less often but costs more: it is not promoted."""
     X, y = rare_rows(3000)
     found = {}
     for name, costs in (("costs", COSTS), ("none", {})):
@@ -58,16 +58,16 @@ def test_with_class_costs_errors_are_compared_by_what_they_cost():
 
 
 @pytest.mark.parametrize(("labels", "costs", "most"), [(None, {"rare": 0.2}, 1.0), (["rare", "usual"], {}, 1.0)])
-def test_the_unit_is_the_dearest_error_there_can_be(labels, costs, most):
-    """Also where labels that have no cost yet may still come; where all are named, the dearest of them."""
+def test_the_unit_is_the_most_expensive_possible_error(labels, costs, most):
+    """Labels without a cost count if they may still come; if all labels have costs, the largest counts."""
     body = {key: value for key, value in COSTLY.items() if key != "labels"} | {"labels": labels, "class_costs": costs}
     assert most == Twin(body).machine.config.cost_max
     named = {**COSTLY, "class_costs": {"rare": 0.2, "usual": 0.1}}
     assert 0.2 == Twin(named).machine.config.cost_max
 
 
-def test_other_costs_begin_the_differences_anew():
-    """Those of before would be sums of other losses; other settings, and the same costs again, leave them."""
+def test_changed_costs_restart_the_differences():
+    """Earlier sums are of other losses; other settings, and the same costs again, keep them."""
     model = Twin({**COSTLY, **COSTS})
     challenge(model, "idle", {**IDLE, "promote": "never"})
     X, y = rare_rows(300)
@@ -89,14 +89,14 @@ def test_other_costs_begin_the_differences_anew():
     assert (300, COSTS["class_costs"]) == (rows(), model.machine.config.class_costs)
     model.change(class_costs={"usual": 0.5, "rare": 0.9})
     learn(model, X[:20], y[:20])
-    model.change(add_labels=["third"])  # it costs 1: more than those that there were
+    model.change(add_labels=["third"])  # its cost is 1, more than the others'
     assert 0 == rows()
     model.commit(Reset())
     assert 0 == rows()
 
 
 def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
-    """It says what is known; force promotes, as entries of earlier versions do; the former model needs none."""
+    """The refusal reports the comparison; force promotes, as do entries of earlier versions; "previous" needs none."""
     model = Twin({**PRICES, "on_drift": "report"})
     challenge(model, "fast", DFOP)
     X, y = rotating(2000, regression=True)
@@ -130,8 +130,8 @@ def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
     assert (5, 2005) == (read.info(model.machine)["learner_rows"], model.machine.rows)
 
 
-def test_a_promotion_by_itself_keeps_the_champion():
-    """As "previous", with all that it had learned; and one more challenger takes longer to be sure of."""
+def test_an_automatic_promotion_keeps_the_former_model():
+    """It becomes "previous" with all it had learned; with more challengers a promotion takes more rows."""
     X, y = rotating(3000, regression=True)
     promoted = []
     for beside in (0, 6):
@@ -151,8 +151,8 @@ def test_a_promotion_by_itself_keeps_the_champion():
     assert promoted[0] <= promoted[1]
 
 
-def test_a_challenger_of_larger_squared_errors_is_not_promoted_by_itself():
-    """One row in a hundred is twenty deviations off: 17 times the error, which clipped errors hardly show."""
+def test_a_challenger_with_larger_squared_errors_is_not_promoted_automatically():
+    """One row in a hundred is off by twenty deviations: 17 times the error, which clipped errors hardly show."""
     rng = np.random.default_rng(7)
     y, truth = rng.normal(size=(2, 5000))
     off = np.where(np.arange(5000) % 100 == 50, 20.0 * y.std(), 0.0)
@@ -167,8 +167,8 @@ def test_a_challenger_of_larger_squared_errors_is_not_promoted_by_itself():
     assert "tame" == promotable({"wild": one, "tame": tame})
 
 
-def test_rows_of_an_overlap_are_mapped_also_where_one_of_them_promotes():
-    """They train the mapping of the new model's own learner as well, and the outcome says so."""
+def test_rows_of_an_overlap_are_mapped_even_if_one_of_them_promotes():
+    """They also train the mapping of the new model's own learner, and the outcome says so."""
     model = Twin({**SLOW, "task": "regression", "features": ["a", "b"]})
     challenge(model, "dfop", {"algorithm": "dfop", "promote": "auto"})
     model.commit(Switch("begin", parse_features(["c", "d"]), "linear"))

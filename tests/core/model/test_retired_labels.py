@@ -1,4 +1,4 @@
-"""Labels that have vanished: no longer answered, kept in the metrics, and brought back."""
+"""Retired labels: no longer predicted, kept in the metrics, and brought back."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ CLASSIFIERS = [one for one in ALGORITHMS.values() if "classification" in one.tas
 
 
 def stream(rows=90, seed=0):
-    """Rows around three corners, each with the name of its corner."""
+    """Rows around three corners, labelled with the name of their corner."""
     rng = np.random.default_rng(seed)
     y = np.arange(rows) % 3
     return 2.0 * np.eye(3)[y] + 0.3 * rng.normal(size=(rows, 3)), [NAMES[k] for k in y]
 
 
 class Model(Twin):
-    """A classifier of three corners that has learned them, every entry on a twin as well."""
+    """A classifier that has learned three corners; a twin applies every entry as well."""
 
     def __init__(self, rows=90, **changes):
         body = {"algorithm": "dfop", "task": "classification", "features": ["x", "y", "z"], "labels": NAMES}
@@ -33,7 +33,7 @@ class Model(Twin):
             self.learn(*stream(rows))
 
     def answers(self, x, parts=None):
-        """Answers and probabilities of rows, as clients have them."""
+        """Predictions and probabilities of rows, as clients get them."""
         own = parts or self.machine.own
         prediction = read.predict(own, np.ascontiguousarray(x))
         labels, shares = read.probabilities(own, prediction)
@@ -45,14 +45,14 @@ class Model(Twin):
         return [parts.answers.retired for parts in self.machine.learners]
 
     def tracked(self, x):
-        """A row that has been predicted, without its label."""
+        """Track a prediction; the result sends its label."""
         _, (kept,) = read.predict_to_keep(self.machine, x)
         return lambda label: self.commit(Rows(self.machine.feedback_schema.id, None, x, [label], served=kept))
 
 
 @pytest.mark.parametrize("algorithm", CLASSIFIERS, ids=lambda algorithm: algorithm.id)
 def test_a_retired_label_is_not_answered(algorithm):
-    """By any learner, with or without probabilities: those of the others are 1 together, and none is 0 or 1."""
+    """By any learner, with or without probabilities: the others' add up to 1, and none is 0 or 1."""
     sparse = {"features": None, "params": {"compressed_dim": 3}} if algorithm.sparse else {}
     model = Model(algorithm=algorithm.id, **sparse)
     X, y = stream(30, seed=1)
@@ -69,8 +69,8 @@ def test_a_retired_label_is_not_answered(algorithm):
     assert {"a", "c"} >= set(model.learn(X[kept], [y[at] for at in kept]).predictions)
 
 
-def test_the_paper_s_decision_is_not_a_retired_label_either():
-    """The learner's class is the answer, unless it is retired."""
+def test_the_paper_s_variant_does_not_answer_a_retired_label_either():
+    """The learner's class is the answer unless it is retired."""
     model = Model(params={"variant": "paper"})
     X, y = stream(30, seed=1)
     model.change(retire_labels=["b"])
@@ -80,7 +80,7 @@ def test_the_paper_s_decision_is_not_a_retired_label_either():
 
 @pytest.mark.parametrize("labels", [NAMES, None])
 def test_the_others_share_its_probability(labels):
-    """In proportion; metrics and learner keep the label, the model shows it, and a mark says when."""
+    """In proportion; metrics and learner keep the label, the model lists it, and a mark records the change."""
     model = Model(labels=labels)
     X, _ = stream(6, seed=1)
     before, report = model.answers(X)[1], model.report
@@ -93,8 +93,8 @@ def test_the_others_share_its_probability(labels):
     assert (NAMES, ["b"]) == tuple(read.info(model.machine)[name] for name in ("labels", "retired_labels"))
 
 
-def test_a_row_brings_a_label_back_that_is_not_declared():
-    """It is predicted without the label and scored as if it were there; from the next row on the label is answered."""
+def test_a_row_brings_an_undeclared_label_back():
+    """The row is predicted without the label and scored as if it were there; the next row may be predicted with it."""
     model, steady = Model(labels=None), Model(labels=None)
     X, y = stream(12, seed=1)
     model.change(retire_labels=["b"])
@@ -114,7 +114,7 @@ def test_a_row_brings_a_label_back_that_is_not_declared():
 
 
 def test_add_labels_brings_a_label_back():
-    """Declared or not; a new one may stand beside it, and another one may be retired in the same change."""
+    """Declared or not; the same change may add a new label and retire another one."""
     for labels in (NAMES, None):
         model = Model(labels=labels)
         X, _ = stream(9, seed=1)
@@ -129,8 +129,8 @@ def test_add_labels_brings_a_label_back():
 
 
 @pytest.mark.parametrize("labels", [NAMES, None])
-def test_a_tracked_row_is_scored_whose_label_was_retired_since(labels):
-    """By the prediction that was returned; and so is one that was tracked while the label was retired."""
+def test_a_tracked_row_is_scored_after_its_label_was_retired(labels):
+    """By the prediction that was returned, also if it was tracked while the label was retired."""
     model = Model(labels=labels)
     x = 2.0 * np.eye(3)[1:2]
     answer, (shares,) = model.answers(x)
@@ -148,8 +148,8 @@ def test_a_tracked_row_is_scored_whose_label_was_retired_since(labels):
     assert P_MIN < outcome.p_true[0]
 
 
-def test_a_declared_label_stays_retired_when_a_row_under_way_has_it():
-    """The row was valid when it was sent, so it is learned; it is scored as if the label were in use."""
+def test_a_declared_label_stays_retired_when_a_row_under_way_carries_it():
+    """The row was valid when it was sent, so it is learned, and scored as if the label were in use."""
     model = Model()
     model.change(retire_labels=["b"])
     outcome = model.learn(2.0 * np.eye(3)[1:2], ["b"])
@@ -160,7 +160,7 @@ def test_a_declared_label_stays_retired_when_a_row_under_way_has_it():
 
 @pytest.mark.parametrize("labels", [NAMES, None])
 def test_challengers_have_the_same_labels(labels):
-    """Those that are there and those that come; also after a promotion."""
+    """Existing challengers and later ones; also after a promotion."""
     model = Model(labels=labels)
     model.commit(Challenge("early", {"algorithm": "rls"}, 8))
     model.change(retire_labels=["b"])
@@ -177,8 +177,8 @@ def test_challengers_have_the_same_labels(labels):
     assert [() if labels is None else ("b",)] * 3 == model.retired
 
 
-def test_what_is_retired_is_part_of_the_state():
-    """A copy has it, a restore brings back what it was, a reset keeps it where the labels are declared."""
+def test_retired_labels_are_part_of_the_state():
+    """A copy has them, a restore restores them, a reset keeps them if the labels are declared."""
     model = Model()
     kept = save.to_bytes(model.machine)
     model.change(retire_labels=["b"])
@@ -195,7 +195,7 @@ def test_what_is_retired_is_part_of_the_state():
 
 
 def test_a_label_is_retired_once():
-    """Again it changes nothing; null and an empty list neither."""
+    """Retiring it again changes nothing; neither does null or an empty list."""
     model = Model()
     model.change(retire_labels=["b"])
     before = save.to_bytes(model.machine)
@@ -205,7 +205,7 @@ def test_a_label_is_retired_once():
 
 
 def test_costs_do_not_make_a_retired_label_the_answer():
-    """However dear it is to miss it."""
+    """However expensive it is to miss it."""
     model = Model(class_costs={"b": 1000.0})
     X, y = stream(9, seed=1)
     assert {"b"} == set(model.answers(X)[0])
@@ -224,13 +224,13 @@ def test_costs_do_not_make_a_retired_label_the_answer():
         (["a", None], "retire_labels[1]"),
     ],
 )
-def test_a_label_that_is_none_is_refused(named, field):
-    """By its place, with the labels of the model."""
+def test_an_unknown_label_is_refused(named, field):
+    """By its position, with the labels of the model."""
     assert field == problems(plan_change, Model(rows=0).machine, {"retire_labels": named})[0].field
 
 
-def test_two_labels_have_to_be_left():
-    """Of those declared, or of those seen; a regression has none to retire."""
+def test_two_labels_must_remain():
+    """Of those declared, or of those seen; a regression has no labels to retire."""
     for labels, rows in ((NAMES, 0), (None, 90)):
         with pytest.raises(Conflict, match="two labels"):
             plan_change(Model(rows, labels=labels).machine, {"retire_labels": ["a", "b"]})
@@ -242,7 +242,7 @@ def test_two_labels_have_to_be_left():
 
 
 def test_the_label_of_labels_due_is_not_retired():
-    """Silence would bring it back: neither is it retired, nor may silence be learned as a retired label."""
+    """Silence would bring it back: it cannot be retired, and labels_due cannot name a retired label."""
     due = {"after_s": 60, "then": {"label": "c"}}
     model = Model(labels_due=due)
     with pytest.raises(Conflict, match="labels_due"):

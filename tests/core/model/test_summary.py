@@ -1,4 +1,4 @@
-"""What lists and monitors are told of a model: the figures of its metrics, and what its errors cost."""
+"""What lists and monitors show of a model: the figures of its metrics, and the cost of its errors."""
 
 import math
 import sys
@@ -18,7 +18,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind["task"
 
 @every_kind
 def test_the_first_summary_needs_no_model(kind):
-    """The summary that is stored when a model is created is the summary of its first state."""
+    """The summary stored when a model is created equals that of its first state."""
     for features in (None, ["a", "b"]):
         config = Config.parse({**kind, "features": features})
         assert read.summary(Model.first(config)) == Summary.first(config)
@@ -26,7 +26,7 @@ def test_the_first_summary_needs_no_model(kind):
 
 @every_kind
 def test_a_summary_has_the_figures_of_the_metrics(kind):
-    """Rows, score, and the baseline that is hardest to beat."""
+    """Rows, score, and the best baseline."""
     model, rng = Fed({**kind, "features": ["a", "b"]}), np.random.default_rng(0)
     machine = model.machine
     truth = rng.normal(size=40) if machine.regression else ["x", "y"] * 20
@@ -42,15 +42,15 @@ def test_a_summary_has_the_figures_of_the_metrics(kind):
 
 
 def test_a_summary_has_the_last_points_of_a_long_history():
-    """Twenty-four of them, the newest last."""
+    """There are twenty-four, the newest last."""
     model = Fed({**KINDS[0], "features": ["a"]})
     model.learn(np.random.default_rng(0).normal(size=(600, 1)), ["x", "x", "y"] * 200)
     history = model.machine.own.metrics.report()["history"]
     assert [float(f"{point['accuracy']:.4g}") for point in history[-24:]] == [*read.summary(model.machine).recent]
 
 
-def test_a_summary_tells_of_drift_and_of_challengers_that_are_ahead():
-    """The newest event, by its first alarm; a challenger is ahead once the interval of its difference says so."""
+def test_a_summary_shows_the_last_drift_and_challengers_that_are_ahead():
+    """The newest event, by its first alarm; a challenger is ahead once the interval of its difference is above 0."""
     config = {"algorithm": "dfop", "task": "regression", "params": {"forgetting_rate": 0.2}, "features": ["a", "b"]}
     model = Fed({**config, "watch": {"error_rate": {"batch_size": 50}}})
     machine = model.machine
@@ -86,7 +86,7 @@ def learned(rows=1500, **body):
 
 
 def test_the_quality_of_a_classifier_is_that_of_its_report():
-    """Accuracy, the better baseline, the ratio of the errors, and the calibration error, all of the window."""
+    """Accuracy, the better baseline, the ratio of the errors and the calibration error, all of the window."""
     model = learned(task="classification")
     window, found = model.report["window"], read.quality(model.machine.own)
     assert window["accuracy"] == found.score
@@ -97,7 +97,7 @@ def test_the_quality_of_a_classifier_is_that_of_its_report():
 
 
 def test_the_quality_of_a_regression_is_that_of_its_report():
-    """Mean squared errors of the window, their ratio, and how often intervals held."""
+    """Mean squared errors of the window, their ratio, and the coverage of intervals."""
     model = learned(task="regression")
     report, found = model.report, read.quality(model.machine.own)
     window = report["window"]
@@ -115,8 +115,8 @@ def test_nothing_is_known_before_the_first_row(kind):
     assert 0 == unscored
 
 
-def test_errors_of_zero_have_a_ratio():
-    """1 where both are never wrong."""
+def test_zero_errors_have_a_ratio():
+    """It is 1 if both are never wrong."""
     model = learned(rows=50, task="classification")
     model.learn(np.zeros((1200, 2)), ["often"] * 1200)
     found = read.quality(model.machine.own)
@@ -127,7 +127,7 @@ def test_errors_of_zero_have_a_ratio():
 
 
 def test_costs_weigh_errors():
-    """A model that predicts the rare label early has fewer right rows than the majority, and still the lesser costs."""
+    """A model that predicts the rare label early is right less often than the majority, but costs less."""
     model = learned(task="classification", class_costs={"rare": 30.0})
     found = read.quality(model.machine.own)
     assert found.score < found.baseline
@@ -140,8 +140,8 @@ def test_costs_weigh_errors():
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-300, sys.float_info.max / 16])
-def test_costs_are_those_of_the_rows(unit):
-    """Of three labels: misses by what each costs, beside the best of the constants; in any unit."""
+def test_costs_follow_from_the_rows(unit):
+    """With three labels: the cost of the misses, compared with the best constant, in any unit."""
     truth, answers = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2]), np.array([0, 0, 0, 0, 0, 1, 1, 0, 0])
     costs = np.array([1.0, 15.0, 2.0])
     labels, hits = np.bincount(truth), np.bincount(truth[truth == answers], minlength=3)
@@ -152,14 +152,14 @@ def test_costs_are_those_of_the_rows(unit):
 
 
 def test_without_rows_there_are_no_costs():
-    """No prediction could have cost anything."""
+    """Without predictions there is no cost."""
     assert None is mean_cost(np.zeros((3, 2)), np.ones(2))
 
 
 @pytest.mark.parametrize("costs", [None, {"fraud": 15}])
 @pytest.mark.parametrize("declared", [None, ["fine", "fraud", "odd"]])
 def test_a_model_with_costs_tells_of_them_in_every_span_and_in_its_summary(declared, costs):
-    """By the labels it knows, declared or not; a model without costs tells of none."""
+    """For the labels it knows, declared or not; a model without costs reports none."""
     model = Fed({**KINDS[0], "features": ["x"], "labels": declared, "class_costs": costs})
     first = read.summary(model.machine)
     assert (None, None) == (first.mean_cost, first.baseline_cost)

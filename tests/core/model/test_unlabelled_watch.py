@@ -1,4 +1,4 @@
-"""The watch over rows whose labels are awaited: what it finds in features and predictions, and what it leaves alone."""
+"""The watch over rows whose labels are awaited: what it finds in features and predictions, and what it ignores."""
 
 import numpy as np
 import pytest
@@ -26,14 +26,14 @@ def learn(model, X):
 
 
 def found(model, watch, X):
-    """The events of these rows, each predicted and shown by itself."""
+    """The events of these rows, each predicted and shown alone."""
     told = [watch.absorb(model.machine, row[None], model.served(row[None]), 7, 1000) for row in X]
     return [event for event in told if event is not None]
 
 
 @tasks
-def test_a_feature_that_moves_shows_without_a_label(task):
-    """The event names it with its means, and says that nothing was done; the state knows nothing of it."""
+def test_a_shifted_feature_is_found_without_labels(task):
+    """The event names the feature with its means and reports only; the state does not change."""
     model = model_of(task)
     watch, before = UnlabelledWatch(model.machine), save.to_bytes(model.machine)
     assert [] == found(model, watch, rows(1000))
@@ -48,7 +48,7 @@ def test_a_feature_that_moves_shows_without_a_label(task):
 
 @tasks
 def test_predictions_are_watched_when_the_model_has_settled(task):
-    """Before, they change because the model does."""
+    """Before that they change because the model does."""
     model = model_of(task)
     assert ("a", "b", "day=mon", "day=tue") == UnlabelledWatch(model.machine).names
     learn(model, rows(SETTLED_ROWS))
@@ -58,8 +58,8 @@ def test_predictions_are_watched_when_the_model_has_settled(task):
     assert {"a", "prediction" if task == "regression" else "prediction up"} <= names
 
 
-def test_one_drift_is_told_once():
-    """Alarms within an episode of such rows are not repeated."""
+def test_one_drift_is_reported_once():
+    """Alarms within an episode of unlabelled rows are not repeated."""
     model = model_of(watch={"unlabelled": True, "episode_rows": 10_000})
     watch = UnlabelledWatch(model.machine)
     found(model, watch, rows(1000))
@@ -67,15 +67,15 @@ def test_one_drift_is_told_once():
     assert 1 == sum(len(found(model, watch, X)) for X in moved)
 
 
-def test_rows_that_do_not_move_raise_nothing():
-    """Twenty thousand of them."""
+def test_stationary_rows_raise_no_alarm():
+    """Over five thousand rows."""
     model = model_of()
     learn(model, rows(SETTLED_ROWS))
     assert [] == found(model, UnlabelledWatch(model.machine), rows(5000, 3))
 
 
 def test_another_model_needs_another_watch():
-    """When it has settled, has another class, or other features, or another configuration."""
+    """After it has settled, and with another class, other features or another configuration."""
     model = model_of()
     known = [facts(model.machine)]
     learn(model, rows(SETTLED_ROWS))

@@ -1,4 +1,4 @@
-"""SplitMix64 with Python's whole numbers: the words that every draw is made of."""
+"""SplitMix64 with Python integers: the words behind every draw."""
 
 MASK = 2**64 - 1
 GAMMA = 0x9E3779B97F4A7C15
@@ -12,5 +12,5 @@ def mix(z):
 
 
 def word(state, k=0):
-    """The k-th word after a state; of a seed, its first state with k = 1."""
+    """The k-th word after a state; for a seed, k = 1 gives its first state."""
     return mix((state + k * GAMMA) & MASK)

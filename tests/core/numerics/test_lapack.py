@@ -1,4 +1,4 @@
-"""Routines called by their addresses: the bits of SciPy's wrappers, and only the triangle that they are to touch."""
+"""LAPACK routines called by address give the bits of SciPy's wrappers and touch only the triangle they should."""
 
 import threading
 
@@ -14,7 +14,7 @@ SIZES = [(1, 1), (3, 2), (33, 128), (200, 7), (257, 1)]
 
 
 def matrices(d, n):
-    """A symmetric positive definite (d, d) whose upper triangle is NaN, and a (d, n), in Fortran order."""
+    """A symmetric positive definite matrix (d, d) with a NaN upper triangle, and a matrix (d, n), in Fortran order."""
     rng = np.random.default_rng(d * n)
     X = rng.normal(size=(d, 2 * d))
     A = np.asfortranarray(X @ X.T)
@@ -24,7 +24,7 @@ def matrices(d, n):
 
 @pytest.mark.parametrize(("d", "n"), SIZES)
 def test_products_have_the_bits_of_the_wrappers(d, n):
-    """A B and alpha B B' + beta A; of A only the lower triangle counts."""
+    """A B and alpha B B' + beta A; only the lower triangle of A counts."""
     A, B = matrices(d, n)
     assert_array_equal(blas.dsymm(1.0, A, B, lower=1), lapack.symmetric_product(A, B))
     expected = blas.dsyrk(-0.3, B, beta=1.7, c=A, lower=1)
@@ -35,7 +35,7 @@ def test_products_have_the_bits_of_the_wrappers(d, n):
 
 @pytest.mark.parametrize(("d", "n"), SIZES)
 def test_factors_and_solutions_have_the_bits_of_the_wrappers(d, n):
-    """Cholesky, the inverse from it, and both ways of solving with the factor."""
+    """Cholesky, the inverse from it, and both ways to solve with the factor."""
     A, B = matrices(d, n)
     expected, failed = wrapped.dpotrf(A, lower=1, clean=0)
     assert not failed
@@ -52,20 +52,20 @@ def test_factors_and_solutions_have_the_bits_of_the_wrappers(d, n):
     assert_array_equal(inverse, A)
 
 
-def test_a_matrix_that_is_not_positive_definite_is_told():
-    """Its factor does not exist; a factor with a zero on the diagonal has no inverse."""
+def test_a_matrix_that_is_not_positive_definite_is_reported():
+    """It has no factor, and a factor with a zero on the diagonal has no inverse."""
     assert not lapack.cholesky(np.asfortranarray(-np.eye(3)))
     assert not lapack.inverse_of_cholesky(np.zeros((3, 3), order="F"))
 
 
-def test_another_order_in_memory_is_not_taken():
+def test_another_order_in_memory_is_refused():
     """It would be read transposed."""
     with pytest.raises(AssertionError, match="Fortran"):
         lapack.add_outer(np.eye(3), np.ones((2, 3)).T[:, ::-1], 1.0, 1.0)
 
 
 def test_other_threads_run_meanwhile():
-    """A thread that only counts goes on counting while a factor is computed."""
+    """A counting thread goes on counting while a factor is computed."""
     A = np.asfortranarray(np.eye(1500))
     counted, done = [], threading.Event()
 

@@ -1,4 +1,4 @@
-"""The one numerical policy."""
+"""The single numerical policy."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_inverse_of_a_regular_matrix(d):
 
 
 def test_scales_do_not_matter():
-    """Features whose scales differ by 1e120 are inverted as well as their scaled selves: to relative precision."""
+    """Features whose scales differ by 1e120 are inverted to the same relative precision as their scaled versions."""
     A = np.random.default_rng(0).normal(size=(20, 4))
     scale = np.array([1e-60, 1.0, 1e20, 1e60])
     S = A.T @ A
@@ -35,7 +35,7 @@ def test_scales_do_not_matter():
 
 
 def test_the_input_is_not_changed():
-    """The matrix handed in stays as it is, also where jitter is needed."""
+    """The matrix passed in stays the same, even if jitter is needed."""
     R = np.ones((3, 3))
     spd_inverse(R)
     assert_array_equal(np.ones((3, 3)), R)
@@ -51,14 +51,14 @@ def test_a_singular_matrix_is_inverted_where_it_is_regular():
 
 @pytest.mark.parametrize("d", [1, 3])
 def test_the_zero_matrix_has_a_finite_inverse(d):
-    """Nothing known at all still gives finite numbers."""
+    """Without any information the numbers are still finite."""
     assert np.isfinite(spd_inverse(np.zeros((d, d)))).all()
 
 
 @settings(max_examples=150, deadline=None)
 @given(arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=WILD))
 def test_any_sum_of_squares_has_a_finite_symmetric_inverse(X):
-    """Whatever rows were summed up, the inverse is finite, exactly symmetric and positive on the diagonal."""
+    """For any sum of rows, the inverse is finite, exactly symmetric and positive on the diagonal."""
     R = np.zeros((X.shape[1], X.shape[1]))
     for x in X:
         R += np.outer(x, x)
@@ -69,7 +69,7 @@ def test_any_sum_of_squares_has_a_finite_symmetric_inverse(X):
 
 
 def test_single_threaded_limits_every_blas():
-    """After the call every BLAS library loaded computes with one thread; the limit can be undone."""
+    """After the call every loaded BLAS library computes with one thread; the limit can be undone."""
     limit = single_threaded()
     try:
         assert {1} == {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}

@@ -18,8 +18,8 @@ def test_random_features_estimate_the_kernel():
     assert_allclose(expected, phi[:, 3:] @ phi[:, 3:].T / 20_000, atol=0.05)
 
 
-def test_random_features_are_drawn_as_they_are_written_down():
-    """The first draws of a seed, by integers and the formulas alone; another seed gives others."""
+def test_random_features_are_drawn_as_documented():
+    """The first draws of a seed, from integers and the formulas alone; another seed gives others."""
 
     def uniform(seed, k):
         return ((word(word(seed, 1) ^ 0x52616E646F6D4678, k) >> 11) + 0.5) * 2.0**-53
@@ -33,14 +33,14 @@ def test_random_features_are_drawn_as_they_are_written_down():
 
 @pytest.mark.parametrize("value", [0.0, 5e-324, 1e308, -1.7e308])
 def test_random_features_of_wild_rows_are_finite(value):
-    """Every feature stays within sqrt 2, up to its last bit."""
+    """Every feature stays within sqrt 2, up to round-off."""
     features = RandomFeatures(0, 4, 9).expand(np.full((1, 4), value))[:, 4:]
     assert np.abs(features).max() <= np.sqrt(2.0) * (1.0 + 1e-15)
 
 
 @pytest.mark.parametrize("count", [1, 7, 100])
 def test_features_are_cosines(count):
-    """As NumPy has them, for small angles and large ones, however many are computed together."""
+    """They equal NumPy's, for small and large angles, however many are computed together."""
     for size in (1.0, 1e3, 1e7):
         angles = np.random.default_rng(0).normal(size=count) * size
         found = angles.copy()

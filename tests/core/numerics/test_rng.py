@@ -12,8 +12,8 @@ def oracle(seed, row, purpose):
     return (mix(mix(word(seed, 1) ^ row) ^ purpose) >> 11) * 2.0**-53
 
 
-def test_draws_are_those_of_the_equation():
-    """Seeds and rows at both ends of their ranges; the purpose's word as it stands in hexadecimal."""
+def test_draws_follow_the_equation():
+    """For seeds and rows at both ends of their ranges, with the purpose's word written in hexadecimal."""
     purpose = 0xD366D6A2B43BAD96
     for seed in (0, 1, 2**53 - 1):
         for row in (0, 1, 10**15):
@@ -21,12 +21,12 @@ def test_draws_are_those_of_the_equation():
 
 
 def test_a_block_of_draws_is_its_rows():
-    """A draw depends on the absolute row number alone."""
+    """A draw depends only on the absolute row number."""
     assert_array_equal(uniform(7, 100, 50, "x"), [uniform(7, 100 + i, 1, "x")[0] for i in range(50)])
 
 
 def test_draws_look_uniform_and_purposes_differ():
-    """Mean 1/2, all tenths alike, and no relation between purposes, rows or seeds."""
+    """Mean 1/2, equal tenths, and no correlation between purposes, rows or seeds."""
     u = uniform(3, 0, 20_000, "one")
     assert 0.49 < u.mean() < 0.51
     assert np.histogram(u, 10, (0, 1))[0].min() > 1800

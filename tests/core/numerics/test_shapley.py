@@ -1,4 +1,4 @@
-"""Shapley values against their definition, and what does not depend on the order."""
+"""Shapley values compared with their definition, and which results do not depend on the order."""
 
 from itertools import permutations
 
@@ -13,7 +13,7 @@ RNG = np.random.default_rng(5)
 
 
 def groups_of(*sizes):
-    """Consecutive columns, so many for each group."""
+    """Consecutive columns in groups of these sizes."""
     ends = np.cumsum(sizes)
     return [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
@@ -32,7 +32,7 @@ def by_definition(score, x, m, groups):
 
 
 def curved(X):
-    """A score that no sum gives."""
+    """A score that is not a sum over columns."""
     return np.tanh(X[:, 0] * X[:, 1]) + X[:, 2] * X[:, 3] * X[:, 4] + np.cos(X).sum(axis=1)
 
 
@@ -46,7 +46,7 @@ def test_few_groups_are_exact(sizes):
 
 
 def test_pairs_are_exact_in_one_order_and_its_reverse():
-    """A sum over columns and pairs, of more columns than are tried in every combination."""
+    """A sum over columns and pairs, with more columns than are tried in every combination."""
     x, m, a, B = RNG.normal(size=9), RNG.normal(size=9), RNG.normal(size=9), RNG.normal(size=(9, 9))
 
     def score(X):
@@ -61,7 +61,7 @@ def test_pairs_are_exact_in_one_order_and_its_reverse():
 
 @pytest.mark.parametrize("d", [7, 20, 32, 63, 64, 200])
 def test_many_groups_add_up(d):
-    """Whatever the score; one call with no more rows than allowed; a linear score is exact where every group joins."""
+    """For any score, in one call of bounded size; a linear score is exact as long as every group joins."""
     x, m, w, asked = RNG.normal(size=d), RNG.normal(size=d), RNG.normal(size=d), []
 
     def score(X):
@@ -79,7 +79,7 @@ def test_many_groups_add_up(d):
 
 
 def test_orders_come_close(monkeypatch):
-    """Of seven groups the orders that fit give about what all combinations give."""
+    """With seven groups the sampled orders give about the same as all combinations."""
     x, m = np.ones(7), np.zeros(7)
 
     def score(X):
@@ -92,8 +92,8 @@ def test_orders_come_close(monkeypatch):
     assert_allclose(sampled, exact, atol=0.3)
 
 
-def test_what_is_as_the_background_contributes_nothing():
-    """A group that does not differ is not asked about."""
+def test_groups_equal_to_the_background_contribute_nothing():
+    """A group that does not differ is not evaluated."""
     x = np.arange(4.0)
     m = np.array([0.0, 9.0, 2.0, 9.0])
     found = shapley_values(lambda X: X.sum(axis=1), x, (m, np.ones(4)), groups_of(1, 1, 1, 1))

@@ -1,4 +1,4 @@
-"""Weights of experts against plain NumPy."""
+"""Weights of experts compared with plain NumPy."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from core.numerics.weighting import expect, fit_pool, fixed_share, log_pool, wei
 
 @pytest.mark.parametrize("eta", [0.5, 1e9])
 def test_losses_move_weights_and_every_expert_keeps_a_share(eta):
-    """Exponential weights, normalised, then the fixed share; a huge rate leaves nobody without a weight."""
+    """Exponential weights, normalised, then the fixed share; even a huge rate leaves every expert a weight."""
     rng = np.random.default_rng(0)
     weights, losses = rng.dirichlet(np.ones(5)), rng.random(5)
     expected = weights * np.exp(-np.minimum(eta * (losses - losses.min()), 700))
@@ -22,8 +22,8 @@ def test_losses_move_weights_and_every_expert_keeps_a_share(eta):
     assert_allclose(0.2, raw)
 
 
-def test_a_row_far_off_counts_whole_only_for_itself():
-    """It is weighed by a D that holds all of it; later rows are not."""
+def test_an_extreme_row_counts_in_full_only_for_itself():
+    """Its own weighing uses a D that includes all of it; later rows use a clipped one."""
     own, later, counted = expect(1.0, 1e12, 2.0, 9.0, True)
     assert (1.0 + 0.2 * (1e12 - 1.0), 1.0 + 0.2 * (1e6 - 1.0), 1e6) == pytest.approx((own, later, counted))
     assert expect(1.0, 1e12, 2.0, 9.0, False)[0] == expect(1.0, 1e12, 2.0, 9.0, False)[1] == own

@@ -1,4 +1,4 @@
-"""Every way in which the arrays of a declared state can be broken."""
+"""Every way to break the arrays of a declared state."""
 
 import math
 from collections import Counter
@@ -9,15 +9,15 @@ from core.state.layout import Shares
 
 
 def hostile(layout, arrays, **sizes):
-    """Each way to break one array of a state, one at a time.
+    """Yield each way to break one array of a state, one at a time.
 
     Args:
         layout: the declaration (core.state.layout).
         arrays: a state that loads; ranges of empty arrays cannot be broken.
-        sizes: what the holder gives to ``read``.
+        sizes: the sizes that the holder passes to ``read``.
 
     Yields:
-        A name for the break, and the whole of the broken arrays.
+        A name for the break, and all arrays with the break.
     """
     yield "nothing", {}
     yield "superfluous", {**arrays, "other": np.zeros(1)}
@@ -31,7 +31,7 @@ def hostile(layout, arrays, **sizes):
 
 
 def forms(array, axes):
-    """Other types and shapes; longer along each of the given axes."""
+    """Other types and shapes; one longer along each of the given axes."""
     yield "of single precision", array.astype(np.float32)
     yield "of integers", np.zeros(array.shape, dtype=np.int64)
     yield "with one more axis", array[None]
@@ -42,7 +42,7 @@ def forms(array, axes):
 
 
 def values(declared, array):
-    """Numbers just outside each declared range, pairs out of order, shares of another sum."""
+    """Numbers just outside each declared range, pairs out of order, shares with another sum."""
     if not array.size:
         return
     for at, held in declared.ranges(array):

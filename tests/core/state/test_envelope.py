@@ -1,4 +1,4 @@
-"""A sealed state is taken whole or refused, whatever happened to its bytes; safetensors itself is the judge of them."""
+"""A sealed state is loaded whole or refused, whatever happened to its bytes; safetensors is the reference."""
 
 import json
 import struct
@@ -35,7 +35,7 @@ def _json(value):
 
 
 def _header(packed):
-    """The whole header of a state, read without the code that is tested."""
+    """The whole header of a state, read without the code under test."""
     length = int.from_bytes(packed[:8], "little")
     return json.loads(json.loads(packed[8 : 8 + length])["__metadata__"][METADATA_KEY])
 
@@ -47,8 +47,8 @@ def _same(one, other):
 # ---------------------------------------------------------------- round trip
 
 
-def test_what_was_sealed_comes_back():
-    """Arrays bit for bit, types and shapes included, in the order of their names, and the header as it was."""
+def test_a_sealed_state_is_loaded_unchanged():
+    """Arrays bit for bit, with types and shapes, in the order of their names, and the same header."""
     arrays, header = load(SEALED)
     assert HEADER == header
     assert sorted(ARRAYS) == list(arrays)
@@ -57,7 +57,7 @@ def test_what_was_sealed_comes_back():
 
 
 def test_equal_states_are_equal_bytes():
-    """Whatever order arrays and names were collected in."""
+    """Whatever the order of arrays and names."""
     backwards = dump(dict(reversed(ARRAYS.items())), dict(reversed(HEADER.items())))
     assert SEALED == backwards
     assert SEALED == dump(*load(SEALED))
@@ -66,7 +66,7 @@ def test_equal_states_are_equal_bytes():
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(NAMES, SOME, max_size=5), st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_bytes_are_those_of_the_library(arrays, state):
-    """Any names, shapes, numbers and texts: what is written is what safetensors writes, and reads."""
+    """For any names, shapes, numbers and texts, the bytes are what safetensors writes and reads."""
     packed = dump(arrays, {"state": state})
     assert library.save(arrays, metadata={METADATA_KEY: _json(_header(packed))}) == packed
     found, header = load(packed)
@@ -76,7 +76,7 @@ def test_bytes_are_those_of_the_library(arrays, state):
 
 
 def test_views_are_packed_by_value():
-    """A transposed or strided view is packed as the array it shows, also where it is larger than one piece."""
+    """A transposed or strided view is packed as the array it shows, even if it is larger than one piece."""
     A = np.random.default_rng(0).normal(size=(600, 700))
     arrays, _ = load(dump({"A": A, "transposed": A.T, "strided": A[:, ::2]}, {}))
     assert_array_equal(A, arrays["A"])
@@ -86,7 +86,7 @@ def test_views_are_packed_by_value():
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_loaded_arrays_are_views_that_cannot_be_written_to(kind):
-    """What comes back is contiguous, aligned, of the bytes themselves and read-only, whatever buffer holds them."""
+    """Loaded arrays are contiguous, aligned and read-only views of the bytes, whatever buffer holds them."""
     packed = kind(SEALED)
     arrays, _ = load(packed)
     for array in arrays.values():
@@ -98,7 +98,7 @@ def test_loaded_arrays_are_views_that_cannot_be_written_to(kind):
 
 @pytest.mark.parametrize("size", [0, 1, PIECE_BYTES // 8, PIECE_BYTES // 8 + 1, 3 * PIECE_BYTES // 8])
 def test_arrays_are_cut_into_bounded_pieces(size):
-    """Together they are the array, and none is longer than the bound."""
+    """Joined they are the array, and none is longer than the bound."""
     array = np.arange(float(size))
     _, *cut = pieces({"a": array}, {})
     assert array.tobytes() == b"".join(cut)
@@ -107,13 +107,13 @@ def test_arrays_are_cut_into_bounded_pieces(size):
 
 @pytest.mark.parametrize("dtype", ["datetime64[s]", "c16", "O", ">f8", "U3", "<f4", "<i8", "?"])
 def test_other_types_are_not_written(dtype):
-    """Objects, text, complex numbers, another byte order, what a state never holds."""
+    """Objects, text, complex numbers, another byte order: types that a state never has."""
     with pytest.raises(ValueError, match="cannot be packed"):
         dump({"x": np.zeros(2, dtype=dtype)}, {})
 
 
 def test_a_header_that_is_not_json_is_not_packed():
-    """NaN has no place in a header."""
+    """A header cannot contain NaN."""
     with pytest.raises(ValueError):
         dump({}, {"a": float("nan")})
 
@@ -123,7 +123,7 @@ def test_a_header_that_is_not_json_is_not_packed():
 
 @pytest.mark.parametrize("bit", range(8))
 def test_no_bit_can_be_flipped(bit):
-    """Not in the arrays, not in the header, not in the lengths, not in a way that JSON would not notice."""
+    """Neither in the arrays, the header or the lengths, nor in a place that JSON would ignore."""
     for at in range(len(SEALED)):
         changed = bytearray(SEALED)
         changed[at] ^= 1 << bit
@@ -131,8 +131,8 @@ def test_no_bit_can_be_flipped(bit):
             load(bytes(changed))
 
 
-def test_no_end_may_be_missing():
-    """A truncated state is refused at every length, and so is one with something behind it."""
+def test_no_byte_may_be_missing_or_added():
+    """A truncated state is refused at every length, and so is one with a trailing byte."""
     for length in range(len(SEALED)):
         with pytest.raises(ValueError):
             load(SEALED[:length])
@@ -152,7 +152,7 @@ def test_noise_is_refused(noise):
 
 
 def _resealed(change):
-    """The state with a change that the library wrote."""
+    """The state with a change, written by the library."""
     arrays, header = library.load(SEALED), _header(SEALED)
     change(arrays, header)
     return library.save(arrays, metadata={METADATA_KEY: _json(header)})
@@ -170,7 +170,7 @@ def _resealed(change):
     ],
 )
 def test_the_digest_covers_everything(change):
-    """Names, shapes and numbers of arrays, and every word of the header."""
+    """Names, shapes and numbers of arrays, and every field of the header."""
     with pytest.raises(ValueError, match="digest"):
         load(_resealed(change))
 
@@ -183,7 +183,7 @@ def test_an_array_of_another_type_is_refused():
 
 @pytest.mark.parametrize("written", [0, 8, 10**6, True, str(FORMAT), None, float(FORMAT)])
 def test_another_format_is_refused_by_name(written):
-    """A newer one or no number: it is not guessed at; the error says which one was found and which is read."""
+    """A newer format or no number is refused; the error names the format found and the one that is read."""
     named = written if type(written) is int and written < 10**6 else "unknown"
     with pytest.raises(ValueError, match=rf"format {named}, this version reads {FORMAT}"):
         load(_resealed(lambda _, header: header.update(format=written)))
@@ -191,7 +191,7 @@ def test_another_format_is_refused_by_name(written):
 
 @pytest.mark.parametrize("written", range(2, 8))
 def test_a_format_of_development_is_refused_as_such(written):
-    """Whatever digest those versions gave it."""
+    """Whatever digest those versions wrote."""
     sentence = f"this state has format {written} of a development version; this one reads format {FORMAT} only"
     with pytest.raises(ValueError, match=f"^{sentence}$"):
         load(_resealed(lambda _, header: header.update(format=written)))
@@ -219,14 +219,14 @@ def test_a_format_of_development_is_refused_as_such(written):
         library.save({"weight": np.zeros(3)}, metadata={METADATA_KEY: "[" * 100_000}),
     ],
 )
-def test_what_is_no_state_is_refused(foreign):
-    """Other JSON, other safetensors, a header that could be written in another way."""
+def test_foreign_bytes_are_refused(foreign):
+    """Other JSON, other safetensors, a header that is not in canonical form."""
     with pytest.raises(ValueError, match="not a state"):
         load(foreign)
 
 
 def _framed(described, buffer=b"\0" * 72):
-    """Bytes with a safetensors frame around any JSON."""
+    """A safetensors frame around any JSON."""
     text = described if isinstance(described, bytes) else json.dumps(described, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + buffer
@@ -292,12 +292,12 @@ COMPACT = _framed(_tensor())
     ],
 )
 def test_a_hostile_frame_is_refused(hostile):
-    """Truncated, too long, overlapping, with gaps, of other sizes than it says, or written in another way."""
+    """Truncated, too long, overlapping, with gaps, with wrong sizes, or not in canonical form."""
     with pytest.raises(ValueError, match="not a state"):
         load(hostile)
 
 
 def test_the_frame_of_the_test_is_read():
-    """What the hostile frames are made from is refused for its format only."""
+    """The base of the hostile frames is refused only for its format."""
     with pytest.raises(ValueError, match="format unknown"):
         load(COMPACT)

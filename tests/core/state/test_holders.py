@@ -1,4 +1,4 @@
-"""What holds state beside the learners: any cut of rows and any save leave the same bits; a broken state is refused."""
+"""Holders of state other than learners: any cut of rows and any save give the same bits; a broken state is refused."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -52,7 +52,7 @@ WILD = np.array([0.0, -0.0, 1.0, 1e308, -1e308, 1.7976931348623157e308, 1e155, -
 
 
 class Case(NamedTuple):
-    """A holder that has seen nothing, how it is shown some rows, and what ``hostile`` has to know of its arrays."""
+    """A fresh holder, how to show it some rows, and what ``hostile`` must know about its arrays."""
 
     make: Callable[[], Any]
     show: Callable[[Any, slice], Any]
@@ -145,14 +145,14 @@ def state(holder: Any) -> bytes:
 
 
 def parts(answer: Any) -> list[Any]:
-    """The parts of an answer that have one number per row."""
+    """The parts of an answer with one number per row."""
     found = astuple(answer) if isinstance(answer, Struct) else answer if isinstance(answer, list) else [answer]
     return [part for part in found if isinstance(part, list) or (isinstance(part, np.ndarray) and part.size)]
 
 
 @every_holder
 def test_any_cut_and_any_save_leave_the_same_bits(case: Case) -> None:
-    """One block, row by row, and saved and loaded at many rows: the same answers and state, of the size it says."""
+    """One block, row by row, saved and loaded on the way: the same answers, state and size."""
     whole, single, restored = case.make(), case.make(), case.make()
     told, answers = parts(case.show(whole, slice(0, case.rows))), []
     for row in range(case.rows):
@@ -172,7 +172,7 @@ def test_any_cut_and_any_save_leave_the_same_bits(case: Case) -> None:
 @every_holder
 @pytest.mark.parametrize("rows", [0, 7, None])
 def test_a_state_that_cannot_be_is_refused(case: Case, rows: int | None) -> None:
-    """Every break of what is declared, or another header, raises ValueError and leaves the state as it was."""
+    """Every break of the declaration, or another header, raises ValueError and leaves the state unchanged."""
     holder = case.make()
     case.show(holder, slice(0, case.rows if rows is None else rows))
     arrays, header = holder.to_arrays()
@@ -180,7 +180,7 @@ def test_a_state_that_cannot_be_is_refused(case: Case, rows: int | None) -> None
     broken = [(what, wrong, header) for what, wrong in hostile(holder.layout, arrays, **case.sizes(holder)) if arrays]
     for what, *wrong in (*broken, ("another header", arrays, {} if header else {"other": 1})):
         if what in {"S missing", "stored missing"} and isinstance(holder, LinearMapping):
-            continue  # that is the state of a frozen mapping
+            continue  # a frozen mapping has such a state
         try:
             holder.load_arrays(*wrong)
         except ValueError:
@@ -190,7 +190,7 @@ def test_a_state_that_cannot_be_is_refused(case: Case, rows: int | None) -> None
 
 
 def finite(answer: Any) -> bool:
-    """Whether every number of what a holder answers is finite; what is undefined is None."""
+    """Whether every number of an answer is finite; undefined ones are None."""
     if isinstance(answer, Prediction | tuple | list):
         return all(map(finite, astuple(answer) if isinstance(answer, Prediction) else answer))
     return not isinstance(answer, np.ndarray | float) or bool(np.isfinite(answer).all())
@@ -200,7 +200,7 @@ def finite(answer: Any) -> bool:
 @pytest.mark.parametrize("share", [0.01, 0.3, 1.0])
 @pytest.mark.filterwarnings("error")
 def test_no_finite_row_spoils_a_state(case: Case, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Extremes of float64 among ordinary rows, and constant and equal columns: answers are finite, the state loads."""
+    """Extremes of float64 among ordinary rows, constant and equal columns: answers are finite, the state loads."""
     rng = np.random.default_rng(1)
     for name in ("X", "Y", "NUMBERS", "WALK"):
         usual = np.asarray(globals()[name]).copy()
@@ -239,7 +239,7 @@ FORGED = [
 
 @pytest.mark.parametrize(("name", "array", "place", "value"), FORGED)
 def test_numbers_that_do_not_go_together_are_refused(name: str, array: str, place: Any, value: float) -> None:
-    """Each within what is declared of it: more rows than fit, an index that compiled code would trust, other sums."""
+    """Each number is within its declared range: too many rows, an index that compiled code would trust, wrong sums."""
     case = CASES[name]
     holder = case.make()
     case.show(holder, slice(0, case.rows))

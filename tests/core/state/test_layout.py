@@ -1,4 +1,4 @@
-"""Declared states: sizes, saving, loading, and what is refused."""
+"""Declared states: sizes, saving, loading, and refusals."""
 
 from types import SimpleNamespace
 
@@ -39,7 +39,7 @@ SIZES = {"m": 2, "D": 3}
 
 
 def holder():
-    """A holder of arrays that LAYOUT allows."""
+    """A holder with arrays that LAYOUT allows."""
     Q = np.array([[4.0, 1.0, -0.0], [1.0, 5.0, 2.0], [-0.0, 2.0, 6.0]])
     factors = np.stack([np.triu(np.arange(1.0, 10.0).reshape(3, 3)), np.triu(np.full((3, 3), 7.0))])
     return SimpleNamespace(
@@ -50,12 +50,12 @@ def holder():
 
 
 def held(sizes):
-    """A ``Holder`` of LAYOUT that has no arrays yet."""
+    """A ``Holder`` of LAYOUT without arrays."""
     return type("Held", (Holder,), {"layout": LAYOUT, "_sizes": lambda _self, _found: sizes})()
 
 
 def test_a_saved_state_is_loaded_bit_for_bit():
-    """All attributes come back; what was given away and what was loaded are copies."""
+    """All attributes come back; both saved and loaded arrays are copies."""
     one, other = holder(), held(SIZES)
     arrays = LAYOUT.to_arrays(one)
     other.load_arrays(arrays, {})
@@ -66,7 +66,7 @@ def test_a_saved_state_is_loaded_bit_for_bit():
 
 
 def test_matrices_travel_as_triangles():
-    """Of a symmetric one only the upper triangle counts, and the lower one is written; of others the upper one is."""
+    """Only the upper triangle is saved; loading a symmetric matrix fills the lower one."""
     one = holder()
     one.Q[np.tri(3, k=-1, dtype=bool)] = np.nan
     arrays = LAYOUT.to_arrays(one)
@@ -78,7 +78,7 @@ def test_matrices_travel_as_triangles():
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 12).flatmap(lambda d: numpy_arrays(np.float64, (d, d))))
 def test_symmetric_matrices_come_back(A):
-    """Bit for bit, negative zeros and all, as copies."""
+    """Bit for bit, including negative zeros, as copies."""
     Q, one = np.where(np.tri(len(A), dtype=bool), A, A.T), Symmetric("D")
     packed = one.pack(Q)
     assert not np.shares_memory(Q, packed)
@@ -95,7 +95,7 @@ def test_no_triangle_has_this_shape(kind, shape):
 
 @pytest.mark.parametrize("sizes", [SIZES, {**SIZES, "K": 2, "n": 3}])
 def test_every_break_of_a_declaration_is_refused(sizes):
-    """Names, types, shapes and numbers; the holder stays as it was."""
+    """Names, types, shapes and numbers; the holder stays unchanged."""
     arrays, other, tried = LAYOUT.to_arrays(holder()), held(sizes), 0
     for what, broken in hostile(LAYOUT, arrays, **sizes):
         try:
@@ -118,7 +118,7 @@ def test_numbers_at_the_ends_of_a_range_are_allowed():
 
 
 def test_free_sizes_may_be_any_and_none():
-    """An array without rows is one of a free size; arrays that share a size have the same."""
+    """An array without rows has a free size of 0; arrays that share a size must agree."""
     one = holder()
     one.curve = np.zeros(0)
     assert (0,) == LAYOUT.read(LAYOUT.to_arrays(one), **SIZES)["curve"].shape
@@ -128,12 +128,12 @@ def test_free_sizes_may_be_any_and_none():
 
 
 def test_bytes_are_known_before_anything_is_held():
-    """What sizes say is what a holder takes."""
+    """The sizes determine the bytes that a holder takes."""
     assert LAYOUT.held_bytes(holder()) == LAYOUT.bytes(**SIZES, K=2, n=3) == 8 * (6 + 9 + 18 + 2 + 6 + 3 + 3)
 
 
-def test_a_state_may_lack_what_exists_only_at_times():
-    """``without`` is the layout of the rest."""
+def test_a_layout_may_leave_out_arrays():
+    """``without`` gives the layout of the rest."""
     rest = LAYOUT.without("curve", "tally")
     arrays = rest.to_arrays(holder())
     assert {"weights", "covariance", "factors", "shares", "ranges"} == set(arrays)
@@ -142,7 +142,7 @@ def test_a_state_may_lack_what_exists_only_at_times():
 
 
 def test_counts_of_a_header():
-    """Exactly the integers asked for, in their order."""
+    """It must contain exactly the requested integers; they are returned in the requested order."""
     assert (3, 0) == counts({"first": 0, "rows": 3}, rows=9, first=0)
     for broken in ({}, {"rows": 3, "first": 0, "more": 1}, {"rows": 10, "first": 0}, {"rows": -1, "first": 0},
                    {"rows": True, "first": 0}, {"rows": 3.0, "first": 0}, {"rows": 3, "first": None}):  # fmt: skip

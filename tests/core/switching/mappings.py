@@ -1,4 +1,4 @@
-"""Mappings between columns of which none is kept."""
+"""Mappings between two spaces without common columns."""
 
 from core.switching.kernel_mapping import KernelMapping
 from core.switching.linear_mapping import LinearMapping
@@ -7,5 +7,5 @@ KINDS = {"linear": LinearMapping, "kernel": KernelMapping}
 
 
 def mapping_of(kind, sources, targets, paper=False):
-    """One from so many new columns to so many old ones."""
+    """A mapping from ``sources`` new columns to ``targets`` old ones."""
     return kind([f"new {at}" for at in range(sources)], [f"old {at}" for at in range(targets)], paper)

@@ -1,4 +1,4 @@
-"""A machine that lives through switches, row by row or in blocks: what the tests of the switch share."""
+"""A model that goes through switches, row by row or in blocks; shared by the tests of switching."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tests.core.twin import Fed
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}
 SPACES = (["a", "b", DAY, "c"], ["p", DAY, "q", "r"], ["c", "q", "s", "t", "u"], ["a", "b", "v"])
-"""Four spaces; day is kept once, q once, and a, b and c come back."""
+"""Four spaces; "day" is kept once, "q" once, and "a", "b" and "c" come back."""
 SCHEMAS = tuple(Schema(parse_features(space)) for space in SPACES)
 NAMES = sorted({name for schema in SCHEMAS for name in schema.names})
 DENSE = [algorithm for algorithm in ALGORITHMS.values() if not algorithm.sparse]
@@ -21,17 +21,17 @@ CASES = [(algorithm.id, task, classes) for algorithm in DENSE for task in algori
 
 every_case = pytest.mark.parametrize(("algorithm", "task", "classes"), CASES)
 few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "*vigod-*2*", "*dynamic_odm-*-4*")
-"""Of the algorithms one of each family; the others are for ``make test-all``."""
+"""One algorithm per family; the others run in ``make test-all``."""
 
 
 class Driver(Fed):
-    """A model and a stream of rows that hold every name.
+    """A model and a stream of rows that contain every name.
 
     Args:
         algorithm: id in the catalogue.
         task: "classification" or "regression".
         classes: classes of the stream, which appear one after the other.
-        rows: of the stream.
+        rows: length of the stream.
         stream: its seed.
         more: other fields of the configuration.
     """
@@ -61,11 +61,11 @@ class Driver(Fed):
 
     @property
     def weights(self):
-        """What each expert counts for, by name."""
+        """The weight of each expert, by name."""
         return {expert["expert"]: expert["weight"] for expert in self.switching.report()}
 
     def apply(self, *segments):
-        """The outcomes of an entry."""
+        """Apply an entry and return its outcomes."""
         self.version += 1
         return apply(self.machine, Entry(self.version, 0, segments))
 
@@ -74,7 +74,7 @@ class Driver(Fed):
         return np.ascontiguousarray(self.values[start:stop, columns])
 
     def rows(self, count, schema=None, **more):
-        """A segment of the next rows, in the space of feedback unless told."""
+        """A segment of the next rows, by default in the feedback space."""
         schema, start, self.at = schema or self.machine.feedback_schema, self.at, self.at + count
         y = self.labels[start : self.at]
         discounts = None if self.discounts is None else self.discounts[start : self.at]
@@ -100,17 +100,17 @@ class Driver(Fed):
         return super().predict(self.raw(self.machine.prediction_schema, 0, count))
 
     def served(self, row):
-        """What a tracked prediction of a row says."""
+        """The tracked prediction of a row."""
         raw = self.raw(self.machine.prediction_schema, row, row + 1)
         return read.returned_prediction(self.machine.own, super().predict(raw), 0)
 
     def reborn(self):
-        """The same machine after a crash: its state as bytes and back."""
+        """Save and load the machine, as after a crash."""
         self.machine, _ = save.from_bytes(save.to_bytes(self.machine))
         return self
 
     def live(self, space, mapping=None, labelled=30, unlabelled=5, after=30):
-        """A whole switch."""
+        """Go through a whole switch."""
         self.begin(space, mapping)
         self.learn(labelled)
         self.map(unlabelled)

@@ -1,4 +1,4 @@
-"""A second change of features, before it is complete: the experts of the first one go on, and an abort keeps them."""
+"""A second change of features before it is complete: the experts of the first go on, and an abort keeps them."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def same(one, other):
 @every_case
 @every_mapping
 def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
-    """They answer and learn in the overlap as those of a twin that never heard of a change, and after it as well."""
+    """In the overlap and after the abort they answer and learn like those of a twin without the second change."""
     driver, twin = (switched(algorithm, task, classes, mapping) for _ in range(2))
     driver.begin(2, mapping)
     assert ("overlap", SCHEMAS[1]) == (driver.machine.phase, driver.machine.prediction_schema)
@@ -52,7 +52,7 @@ def test_an_abort_goes_back_to_the_experts(algorithm, task, classes, mapping):
 @every_case
 @every_mapping
 def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algorithm, task, classes, mapping):
-    """Tracked ones, and those of the first union; afterwards they are scored by what was told, and not learned."""
+    """Tracked rows and rows of the first union; afterwards they are scored as returned, but not learned."""
     driver = Driver(algorithm, task, classes)
     driver.learn(100)
     driver.begin(1, mapping)
@@ -73,8 +73,8 @@ def test_rows_of_the_first_space_teach_until_the_second_switch_is_complete(algor
         assert driver.learn(1, schema).refusal is not None
 
 
-def test_the_space_of_an_aborted_change_is_left_behind_by_the_next_one():
-    """Its rows teach until then; afterwards tracked ones are scored by what was told, others are refused."""
+def test_the_next_change_retires_the_space_of_an_aborted_one():
+    """Its rows are learned until then; afterwards tracked ones are scored as returned, others are refused."""
     for driver in (Driver("dfop"), switched("dfop", "classification", 2, "linear")):
         driver.learn(20)
         told = driver.served(3)
@@ -92,7 +92,7 @@ def test_the_space_of_an_aborted_change_is_left_behind_by_the_next_one():
 @pytest.mark.parametrize("algorithm", ["fesl_c", "dfop", "vigo"])
 @pytest.mark.parametrize("kept", ["recovered", "new"])
 def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
-    """Its columns are recovered from the newest space, as if nothing else had ever been learned."""
+    """It recovers its columns from the newest space, as if nothing else had ever been learned."""
     driver = switched(algorithm, "classification", 2, mapping)
     driver.begin(2, mapping)
     driver.learn(60)
@@ -113,7 +113,7 @@ def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
 
 
 def test_a_new_class_in_the_second_overlap_is_known_to_all():
-    """Whichever space its row is of: the first one, the second one, or both."""
+    """Whether its row is in the first space, the second one, or both."""
     for space in (0, 1, None):
         driver = switched("dfop", "classification", 2, "linear")
         driver.begin(2)

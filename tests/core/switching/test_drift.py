@@ -1,4 +1,4 @@
-"""The drift watch through a change of features: a switch is no drift, and what comes after it is still seen."""
+"""The drift watch through a change of features: a switch is not drift, and later drift is still found."""
 
 import numpy as np
 import pytest
@@ -23,13 +23,13 @@ def drifts(driver):
 
 
 def windows(driver):
-    """Every bit of what the watch holds."""
+    """The whole state of the watch as bytes."""
     return dump(*driver.machine.own.drift_response.detector.to_arrays())
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_switch_is_no_drift_and_a_drift_after_it_is_seen(task):
-    """The new columns stand elsewhere than the old ones; only what moves after the switch is an alarm."""
+    """The new columns have other means than the old ones; only a shift after the switch is an alarm."""
     driver = watched(task=task)
     driver.values[:, [NAMES.index(name) for name in ("p", "q", "r")]] += 1e3
     driver.learn(300)
@@ -41,7 +41,7 @@ def test_a_switch_is_no_drift_and_a_drift_after_it_is_seen(task):
 
 
 def test_the_watch_of_a_new_space_is_a_new_watch():
-    """As one that was made for it, with the classes seen: nothing of the old windows is left in the state."""
+    """It equals one made for the new space with the classes seen: no old windows are left in the state."""
     driver = watched()
     driver.learn(100)
     driver.live(1, after=0)
@@ -53,7 +53,7 @@ def test_the_watch_of_a_new_space_is_a_new_watch():
 
 
 def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
-    """It is shown the old columns of every row that teaches the old model."""
+    """It sees the old columns of every row that trains the old model."""
     driver, twin = watched(), watched()
     for one in (driver, twin):
         one.learn(100)
@@ -67,7 +67,7 @@ def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
 
 
 def test_late_rows_of_the_old_space_are_not_shown():
-    """They have other columns, and are of another time."""
+    """They have other columns and belong to another time."""
     driver = watched()
     driver.learn(100)
     driver.live(1)
@@ -79,7 +79,7 @@ def test_late_rows_of_the_old_space_are_not_shown():
 @pytest.mark.parametrize("algorithm", ["dfop", "fesl_c", "rls"])
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
 def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
-    """Learners begin anew at the exact row; the change of features goes on."""
+    """Learners start over at the exact row; the change of features goes on."""
     block, single = (watched(algorithm, on_drift="reset") for _ in range(2))
     for driver in (block, single):
         driver.values[200:] = 20.0 - driver.values[200:]
@@ -105,8 +105,8 @@ def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
 
 @pytest.mark.parametrize("phase", ["steady", "overlap", "ensemble"])
 @pytest.mark.parametrize("action", ["reset", "forget"])
-def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
-    """Also the one that the old and the recovered expert share."""
+def test_the_action_of_a_drift_reaches_every_learner(phase, action):
+    """Including the one shared by the old and the recovered expert."""
     driver = watched("dfop")
     driver.learn(100)
     if phase != "steady":
@@ -131,7 +131,7 @@ def test_what_a_drift_asks_for_reaches_every_learner(phase, action):
 
 
 class Alert:
-    """A learner that sounds an alarm of its own for every row."""
+    """A learner that raises its own alarm at every row."""
 
     def __init__(self, learner):
         self.learner = learner
@@ -143,8 +143,8 @@ class Alert:
         return [Alarm("class_mean", 0, 0, (1,), (0.0,), (1.0,), 0.5, 10, 10)]
 
 
-def test_alarms_of_a_learner_behind_a_front_name_no_columns():
-    """Its columns are not those of the rows that clients send."""
+def test_alarms_of_a_learner_behind_a_mapping_name_no_columns():
+    """Its columns are not those that clients send."""
     driver = watched()
     driver.learn(100)
     driver.live(1)
@@ -158,7 +158,7 @@ def test_alarms_of_a_learner_behind_a_front_name_no_columns():
 
 
 def test_vigod_lives_through_a_switch_and_a_drift():
-    """Behind recovered features its own alarm of means names no columns: an event without features, not an error."""
+    """Behind recovered features its own alarm of means names no columns: the event has no features, nothing fails."""
     rng = np.random.default_rng(0)
     model = Twin({"algorithm": "vigod", "task": "classification", "features": ["a"]})
 

@@ -1,4 +1,4 @@
-"""What a switch leaves: who the experts are, what they start from, what becomes of them at the next switch."""
+"""What a switch leaves: which experts there are, what they start from, what happens to them at the next switch."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def ensemble(algorithm="fesl_c", space=1, after=30, mapping=None, **more):
 
 
 def mean_weights(driver):
-    """Coefficients and bias of the experts, each by what it counts for."""
+    """Coefficients and bias of the experts, averaged by weight."""
     parts = [expert.weights() for expert in driver.pipeline.experts.values()]
     weighted = [*zip(driver.pipeline.mixture.weights, parts, strict=True)]
     return (
@@ -39,7 +39,7 @@ def predictions(driver, name, rows=40):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
 def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
-    """The model that a next switch goes on with is sum a_k v_k, on the columns as clients know them."""
+    """The next switch goes on with the model sum a_k v_k, on the columns that clients know."""
     driver = ensemble(task=task, params={"scaling": scaling})
     assert ["recovered", "new", "carried"] == [*driver.weights]
     expected, bias = mean_weights(driver)
@@ -56,8 +56,8 @@ def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
 
 @pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls"])
 @pytest.mark.parametrize("better", ["recovered", "new"])
-def test_of_others_the_likeliest_is_kept(algorithm, better):
-    """Whichever it is, its own predictions go on bit for bit, from the front it had."""
+def test_among_nonlinear_experts_the_likeliest_is_kept(algorithm, better):
+    """Its predictions continue bit for bit, with the same mapping in front of it."""
     driver = ensemble(algorithm)
     assert ["recovered", "new"] == [*driver.weights]
     experts = driver.pipeline
@@ -74,7 +74,7 @@ def test_of_others_the_likeliest_is_kept(algorithm, better):
 
 
 def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
-    """What it recovers is not linear, so nothing can be carried or averaged."""
+    """What it recovers is not linear, so there is nothing to carry or average."""
     driver = ensemble(mapping="kernel")
     assert ["recovered", "new"] == [*driver.weights]
     new = driver.pipeline.experts["new"].weights()
@@ -88,7 +88,7 @@ def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_the_carried_expert_starts_where_the_recovered_one_stands(task):
-    """Both say the same at first; then each learns in its own space."""
+    """Both predict the same at first; then each learns in its own space."""
     driver = ensemble(after=0, task=task, params={"scaling": "none"})
     one, other = predictions(driver, "recovered"), predictions(driver, "carried")
     part = "probabilities" if task == "classification" else "value"
@@ -98,15 +98,15 @@ def test_the_carried_expert_starts_where_the_recovered_one_stands(task):
     assert part != "value" or not np.allclose(one.value, other.value)
 
 
-def test_steps_are_as_long_as_at_the_start():
-    """AdaGrad's sums begin anew for every expert when the switch is complete."""
+def test_steps_start_as_long_as_at_the_beginning():
+    """AdaGrad's sums restart for every expert when the switch is complete."""
     driver = ensemble(after=0)
     sums = [expert.learner.counters for expert in driver.pipeline.experts.values()]
     assert_array_equal(np.zeros((3, 3)), sums)
 
 
 def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
-    """No carried expert, nothing learned in the overlap, least squares for the mapping, margins averaged."""
+    """No carried expert, no training in the overlap, least squares for the mapping, averaged margins."""
     driver = ensemble(after=0, params={"variant": "paper", "learning_rate": 0.5, "horizon": 100})
     phase = driver.pipeline
     assert ["recovered", "new"] == list(phase.experts)
@@ -119,22 +119,22 @@ def test_the_paper_s_variant_has_its_two_experts_and_an_untrained_new_model():
     driver.reborn().live(2)
 
 
-def test_another_algorithm_s_paper_variant_is_not_the_switch_s():
-    """Dynamic ODM has a variant and a horizon too, which say nothing of features."""
+def test_another_algorithm_s_paper_variant_does_not_affect_the_switch():
+    """Dynamic ODM also has a variant and a horizon, which have nothing to do with features."""
     driver = ensemble("dynamic_odm", after=0, params={"variant": "paper"})
     assert not driver.pipeline.recovery.paper
     assert driver.pipeline.mixture.horizon is None
 
 
-def test_the_parameter_names_the_mapping_where_the_switch_does_not():
-    """And the switch has the last word."""
+def test_the_parameter_names_the_default_mapping():
+    """The switch can override it."""
     for asked, expected in ((None, "kernel"), ("linear", "linear")):
         driver = ensemble(mapping=asked, params={"mapping": "kernel"})
         assert expected == driver.pipeline.recovery.kind
 
 
 def test_only_the_drawn_expert_speaks_under_selection():
-    """Drawn by (seed, absolute row) while learning; predict shows the likeliest."""
+    """Drawn by (seed, absolute row) while learning; predict uses the likeliest."""
     driver = ensemble("fesl_s", after=0, seed=4)
     rows, draws = driver.machine.rows, uniform(4, driver.machine.rows, 30, "expert of a row")
     for i in range(30):
@@ -163,7 +163,7 @@ def test_discounts_reach_every_expert():
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("features", [["a", "b"], ["a", "b", "c", "d"], ["c", "a"], ["d", "b"]])
 def test_features_may_only_vanish_or_only_come(algorithm, features):
-    """The union is then one of the two spaces; rows of it are learned in every phase."""
+    """The union then equals one of the two spaces; its rows are learned in every phase."""
     rng = np.random.default_rng(0)
     model = Twin({"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]})
 
@@ -187,7 +187,7 @@ def test_features_may_only_vanish_or_only_come(algorithm, features):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_switch_is_better_than_a_new_start(algorithm):
-    """The first rows after it are predicted better than by a model that has seen nothing."""
+    """The first rows after it are predicted better than by a fresh model."""
     lost = np.zeros(2)
     for seed in range(5):
         driver, fresh = Driver(algorithm, stream=seed), Driver(algorithm, stream=seed, features=SPACES[1])
@@ -200,8 +200,8 @@ def test_a_switch_is_better_than_a_new_start(algorithm):
 
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_memory_a_change_takes_is_told_in_advance(algorithm, mapping):
-    """At least what the model then holds, and not ten times as much; of a second change too, beside its experts."""
+def test_the_memory_of_a_change_is_announced(algorithm, mapping):
+    """The estimate covers what the model then holds, within a factor of ten; also for a second change."""
     driver = Driver(algorithm)
     driver.learn(100)
     for space in (1, 2):
@@ -213,8 +213,8 @@ def test_the_memory_a_change_takes_is_told_in_advance(algorithm, mapping):
         assert estimate >= driver.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
 
 
-def test_memory_is_asked_for_both_spaces_before_a_state_is_built():
-    """Who loads a state can refuse it by the size of either."""
+def test_memory_is_checked_for_both_spaces_before_a_state_is_built():
+    """The loader can refuse a state by the size of either space."""
     driver = ensemble()
     asked = []
     state = save.to_bytes(driver.machine)
@@ -223,8 +223,8 @@ def test_memory_is_asked_for_both_spaces_before_a_state_is_built():
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_the_weights_of_experts_are_their_mean(task):
-    """By what each of them counts for, over the present columns; a single model has no share."""
+def test_the_weights_of_experts_are_averaged(task):
+    """By the weight of each, over the current columns; a single model has no share."""
     driver = ensemble("dfop", task=task)
     found, (coefficients, bias) = read.weights(driver.machine.own), mean_weights(driver)
     assert len(SCHEMAS[1].columns) == found.coefficients.shape[1]

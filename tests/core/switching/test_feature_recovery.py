@@ -1,4 +1,4 @@
-"""Columns of another space: kept ones are copied, vanished ones recovered, and so are weights."""
+"""Columns of another space: kept ones are copied, vanished ones are recovered, and weights are carried over."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def learned(kind="linear", paper=False):
 @pytest.mark.parametrize("kind", ["linear", "kernel"])
 @pytest.mark.parametrize("paper", [False, True])
 def test_kept_columns_are_copied_and_vanished_ones_recovered(kind, paper):
-    """By name, in whatever order the new space has them."""
+    """By name, whatever their order in the new space."""
     X, old = rows()
     recovered = learned(kind, paper).recover(X)
     assert_array_equal(old[:, [0, 2]], recovered[:, [0, 2]])
@@ -38,8 +38,8 @@ def test_kept_columns_are_copied_and_vanished_ones_recovered(kind, paper):
         assert ((old[:, 1] - recovered[:, 1]) ** 2).mean() < 0.2 * old[:, 1].var()
 
 
-def test_the_mapping_learns_vanished_columns_alone():
-    """Of all the new columns; its error is of what it recovers."""
+def test_the_mapping_only_learns_vanished_columns():
+    """It uses all new columns; its error covers only what it recovers."""
     X, old = rows()
     alone = mapping_of(LinearMapping, 5, 1)
     alone.learn(X, old[:, 1:2])
@@ -49,8 +49,8 @@ def test_the_mapping_learns_vanished_columns_alone():
     assert alone.error == recovery.error
 
 
-def test_carried_weights_predict_what_the_old_ones_predict_of_recovered_rows():
-    """Weights of kept columns stay with them, beside what the mapping adds."""
+def test_carried_weights_predict_like_the_old_ones_on_recovered_rows():
+    """Kept columns keep their weights, and the mapping adds to them."""
     X, _ = rows()
     recovery, weights = learned(), Weights(np.array([[1.0, -2.0, 3.0], [0.0, 1.0, 0.0]]), np.array([0.5, -1.0]))
     carried = recovery.carry(weights)
@@ -65,8 +65,8 @@ def test_a_kernel_carries_no_weights():
 
 @pytest.mark.parametrize("kind", ["linear", "kernel"])
 @pytest.mark.parametrize("targets", [("x", "z"), ("a", "c", "x", "y", "z")])
-def test_where_nothing_vanished_all_is_copied(targets, kind):
-    """No mapping is needed, none learns, and there is no error to tell; rows are counted, and take no memory."""
+def test_without_vanished_columns_all_is_copied(targets, kind):
+    """No mapping is needed or learned, and there is no error to report; rows are counted but take no memory."""
     X, _ = rows()
     recovery = KINDS[kind](NEW, targets)
     assert_array_equal(X[:, [NEW.index(name) for name in targets]], recovery.recover(X))

@@ -1,4 +1,4 @@
-"""The mappings between feature spaces: their equations, their memory, and what wild rows leave of them."""
+"""The mappings between feature spaces: their equations, their memory, and their robustness to wild rows."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def state(mapping):
 
 @pytest.mark.parametrize("count", [2, 3, 6, 7, 40, 128, 129, 150])
 def test_the_linear_mapping_solves_the_normal_equations(count):
-    """Dual (up to 128 rows) and primal alike: the ridge solution on standardised columns, by brute force."""
+    """Both the dual (up to 128 rows) and the primal give the ridge solution on standardised columns, by brute force."""
     X2, X1 = rows(count)
     mapping = mapping_of(LinearMapping, D2, D1)
     mapping.learn(X2, X1)
@@ -46,7 +46,7 @@ def test_the_linear_mapping_solves_the_normal_equations(count):
 
 @pytest.mark.parametrize("count", [3, 40])
 def test_the_paper_s_linear_mapping_is_least_squares_through_the_origin(count):
-    """(2), of least norm where there are fewer rows than columns."""
+    """Equation (2), with the smallest norm if there are fewer rows than columns."""
     X2, X1 = rows(count)
     mapping = mapping_of(LinearMapping, D2, D1, paper=True)
     mapping.learn(X2, X1)
@@ -57,7 +57,7 @@ def test_the_paper_s_linear_mapping_is_least_squares_through_the_origin(count):
 
 @pytest.mark.parametrize(("paper", "most"), [(False, CHOICE_ROWS_MAX), (True, D2)])
 def test_rows_are_stored_no_longer_than_they_are_needed(paper, most):
-    """Beyond the rows that choose the ridge, and d2, there are sums of products, and the state no longer grows."""
+    """Beyond the rows that choose the ridge, and d2, sums of products replace them, and the state stops growing."""
     X2, X1 = rows(most + 50)
     mapping = mapping_of(LinearMapping, D2, D1, paper)
     mapping.learn(X2[:most], X1[:most])
@@ -71,7 +71,7 @@ def test_rows_are_stored_no_longer_than_they_are_needed(paper, most):
 
 @every_kind
 def test_the_ridge_stays_when_it_is_no_longer_chosen(kind):
-    """Rows beyond those that choose it are of another relation, and change the mapping alone."""
+    """Later rows follow another relation; they change the mapping but not the ridge."""
     X2, _ = rows(CHOICE_ROWS_MAX + 60)
     mapping = mapping_of(kind, D2, D2)
     exact = X2[:CHOICE_ROWS_MAX] @ np.random.default_rng(2).normal(size=(D2, D2))
@@ -102,7 +102,7 @@ def test_the_kernel_mapping_solves_its_equations():
 
 
 def test_the_paper_s_kernel_mapping_is_its_gradient_descent():
-    """(3), literally."""
+    """Equation (3), taken literally."""
     X2, X1 = rows(20)
     mapping = mapping_of(KernelMapping, D2, D1, paper=True)
     mapping.learn(X2, X1)
@@ -118,7 +118,7 @@ def test_the_paper_s_kernel_mapping_is_its_gradient_descent():
 
 
 def test_the_kernel_mapping_keeps_the_newest_rows_only():
-    """Past 500 rows the oldest leave, so that the state is bounded."""
+    """Beyond 500 rows the oldest leave, so that the state is bounded."""
     X2, X1 = rows(STORED_MAX + 70, d2=2, d1=1)
     mapping = mapping_of(KernelMapping, 2, 1)
     mapping.learn(X2, X1)
@@ -130,7 +130,7 @@ def test_the_kernel_mapping_keeps_the_newest_rows_only():
 @every_kind
 @every_form
 def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
-    """Freezing takes the last rows in and drops what only learning needs."""
+    """Freezing solves for the last rows and drops what only learning needs."""
     X2, X1 = rows(33)
     mapping, restored = mapping_of(kind, D2, D1, paper), mapping_of(kind, D2, D1, paper)
     mapping.learn(X2, X1)
@@ -145,7 +145,7 @@ def test_a_frozen_mapping_recovers_as_before_and_is_saved(kind, paper):
 
 @every_kind
 def test_the_error_is_small_where_columns_can_be_recovered_and_one_where_they_cannot(kind):
-    """Held out, in units of the columns' variance."""
+    """It is held out, in units of the columns' variance."""
     rng = np.random.default_rng(0)
     X1 = rng.normal(size=(300, 2)) * [1e-3, 1e3]
     X2 = np.hstack([X1 / [1e-3, 1e3], rng.normal(size=(300, 4))]) @ rng.normal(size=(6, 6))
@@ -158,8 +158,8 @@ def test_the_error_is_small_where_columns_can_be_recovered_and_one_where_they_ca
 
 
 @every_kind
-def test_one_row_far_out_is_no_poor_mapping(kind):
-    """The first two rows are nearly equal, so that the third is recovered a thousand deviations away."""
+def test_one_extreme_row_does_not_make_a_mapping_poor(kind):
+    """The first two rows are nearly equal, so the third is recovered a thousand deviations away."""
     X2, X1 = rows(30)
     X2[1] = X2[0] * (1 + 1e-6)
     mapping = mapping_of(kind, D2, D1)
@@ -168,8 +168,8 @@ def test_one_row_far_out_is_no_poor_mapping(kind):
 
 
 @every_kind
-def test_a_nonlinear_map_is_the_kernel_s(kind):
-    """On a map that bends, the kernel recovers what the line cannot."""
+def test_only_the_kernel_recovers_a_nonlinear_map(kind):
+    """On a curved map its error is small, that of the linear mapping is not."""
     X2 = np.random.default_rng(0).uniform(-2, 2, size=(200, 1))
     mapping = mapping_of(kind, 1, 1)
     mapping.learn(X2, X2**2)
@@ -177,7 +177,7 @@ def test_a_nonlinear_map_is_the_kernel_s(kind):
 
 
 def test_weights_carried_through_wild_rows_are_finite():
-    """Huge weights through a huge mapping are held, not overflown."""
+    """Huge weights through a huge mapping are clipped instead of overflowing."""
     mapping = mapping_of(LinearMapping, 2, 1)
     mapping.learn(np.array([[1e-90, 1.0], [2e-90, 0.0], [0.0, 3.0]]), np.array([[1e75], [-1e75], [0.0]]))
     carried = mapping.carry(Weights(np.array([[1e300]]), np.array([-1e300])))
@@ -185,7 +185,7 @@ def test_weights_carried_through_wild_rows_are_finite():
 
 
 @every_kind
-def test_a_constant_column_stays_what_it_was(kind):
+def test_a_constant_column_is_ignored_or_recovered(kind):
     """A new column that never varied has no part in the mapping; an old one is recovered exactly."""
     X2, X1 = rows(30)
     X2[:, 0], X1[:, 0] = 7.0, -2.0
@@ -198,8 +198,8 @@ def test_a_constant_column_stays_what_it_was(kind):
 
 
 @every_kind
-def test_blocks_of_one_source_are_their_rows(kind):
-    """NumPy would lay out one source column with chosen target columns so that no row of theirs is contiguous."""
+def test_blocks_with_one_source_column_equal_their_rows(kind):
+    """For one source column with chosen targets NumPy's own layout would leave no row contiguous."""
     X, Y = rows(140, d2=1, d1=3)
     block, single = (mapping_of(kind, 1, 3) for _ in range(2))
     block.learn(X, Y)
@@ -209,7 +209,7 @@ def test_blocks_of_one_source_are_their_rows(kind):
 
 
 def wild(count, d2=40, d1=30):
-    """Rows of columns that are huge, tiny, constant or copies of others."""
+    """Rows with columns that are huge, tiny, constant or copies of others."""
     X2, X1 = rows(count, d2=d2, d1=d1)
     X2[:, 3], X2[:, 5], X1[:, 2] = 7.0, X2[:, 4], -1.0
     rng = np.random.default_rng(4)
@@ -217,8 +217,8 @@ def wild(count, d2=40, d1=30):
 
 
 @every_form
-def test_factors_recover_what_the_whole_mapping_does(paper, monkeypatch):
-    """And carry the same weights, alone or as a part, before and after they have become the whole mapping."""
+def test_factors_recover_like_the_whole_mapping(paper, monkeypatch):
+    """They also carry the same weights, alone or as a part, before and after they become the whole mapping."""
     X2, X1 = rows(60, d2=40, d1=30) if paper else wild(60)  # least squares of wild columns is round-off in any form
     weights = Weights(np.random.default_rng(1).normal(size=(2, 30)) / np.abs(X1).max(axis=0), np.array([0.5, -1.0]))
     whole, factored = mapping_of(LinearMapping, 40, 30, paper), None
@@ -246,8 +246,8 @@ def test_factors_recover_what_the_whole_mapping_does(paper, monkeypatch):
 
 
 @every_form
-def test_where_sums_would_be_too_large_the_newest_rows_are_kept(paper, monkeypatch):
-    """The mapping is that of these rows; blocks are their rows, and what is held stays within what was counted."""
+def test_the_newest_rows_replace_sums_that_would_be_too_large(paper, monkeypatch):
+    """The mapping is that of these rows; blocks equal rows, and the size stays within the announced one."""
     monkeypatch.setattr(feature_recovery, "SUMS_MAX", 1000)
     monkeypatch.setattr(feature_recovery, "WINDOW_MAX", 20 * 70)
     monkeypatch.setattr(linear_mapping, "DENSE_MAX", 0)

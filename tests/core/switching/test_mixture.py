@@ -1,4 +1,4 @@
-"""Experts after a switch: the weights by a slow loop, the draws, the paper's rates, wild predictions."""
+"""Experts after a switch: the weights in a slow loop, the draws, the paper's rates, wild predictions."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def mixture(experts=E, selects=False, horizon=None, seed=5, first_row=100):
 
 
 def told(rng, experts=E):
-    """Probabilities of some experts, of which the last is the best, and labels."""
+    """Probabilities of some experts, the last of which is the best, and labels."""
     y = rng.integers(0, K, N)
     P = rng.dirichlet(np.ones(K), size=(experts, N))
     P[-1] = 0.6 * np.eye(K)[y] + 0.4 * P[-1]
@@ -40,7 +40,7 @@ def cut(predictions, part):
 
 
 def slow(P, y, eta, share, geometric):
-    """The docstring's equations, and the mixture's probabilities."""
+    """The equations of the docstring, and the mixture's probabilities."""
     a, said = np.full(len(P), 1 / len(P)), []
     for i, label in enumerate(y):
         p = np.exp(a @ np.log(P[:, i])) if geometric else a @ P[:, i]
@@ -53,7 +53,7 @@ def slow(P, y, eta, share, geometric):
 
 
 def test_probabilities_are_mixed_and_weights_shared():
-    """Combination with eta = 1 and the share 1/t."""
+    """The combination uses eta = 1 and the share 1/t."""
     predictions, y = told(np.random.default_rng(0))
     one = mixture()
     said = one.learn(predictions, y)
@@ -65,7 +65,7 @@ def test_probabilities_are_mixed_and_weights_shared():
     assert_allclose(-np.log(np.take_along_axis(P, y[None, :, None], 2)).sum(axis=(1, 2)), one.losses)
 
 
-def test_the_paper_s_combination_averages_margins_at_a_rate_of_the_horizon():
+def test_the_paper_s_combination_averages_margins_at_a_rate_from_the_horizon():
     """Theorem 1: eta = sqrt(8 ln 2 / T), no share."""
     predictions, y = told(np.random.default_rng(1), 2)
     one = mixture(2, horizon=50)
@@ -78,7 +78,7 @@ def test_the_paper_s_combination_averages_margins_at_a_rate_of_the_horizon():
 
 @pytest.mark.parametrize("horizon", [None, 50])
 def test_selection_lets_the_drawn_expert_speak(horizon):
-    """Drawn by (seed, absolute row) from the weights before the row; predict shows the likeliest."""
+    """Drawn by (seed, absolute row) from the weights before the row; predict uses the likeliest."""
     predictions, y = told(np.random.default_rng(2), 2)
     one = mixture(2, selects=True, horizon=horizon)
     draws = uniform(5, 100, N, "expert of a row")
@@ -90,7 +90,7 @@ def test_selection_lets_the_drawn_expert_speak(horizon):
 
 
 def test_the_paper_s_selection_has_the_rates_of_theorem_3():
-    """The share is 1/(T - 1), eta by the binary entropy of it."""
+    """The share is 1/(T - 1), and eta follows from its binary entropy."""
     predictions, y = told(np.random.default_rng(3), 2)
     one, T = mixture(2, selects=True, horizon=50), 50
     one.learn(predictions, y)
@@ -102,7 +102,7 @@ def test_the_paper_s_selection_has_the_rates_of_theorem_3():
 
 
 def test_numbers_are_mixed_by_their_squared_errors():
-    """Regression: errors in units of the mixture's own mean squared error, numbers within the labels' range."""
+    """Errors are in units of the mixture's own mean squared error, numbers within the range of the labels."""
     predictions, y = numbers(np.random.default_rng(4))
     one = mixture()
     said = one.learn(predictions, y)
@@ -122,8 +122,8 @@ def test_numbers_are_mixed_by_their_squared_errors():
     assert_allclose(a, one.weights, rtol=1e-9)
 
 
-def test_an_expert_alone_says_what_it_says():
-    """With one expert nothing is mixed and its weight stays one."""
+def test_a_single_expert_is_not_mixed():
+    """Its predictions stay the same and its weight stays one."""
     predictions, y = told(np.random.default_rng(7), 1)
     one = mixture(1, selects=True)
     assert_array_equal(predictions[0].probabilities, one.learn(predictions, y).probabilities)
@@ -131,7 +131,7 @@ def test_an_expert_alone_says_what_it_says():
 
 
 def test_votes_count_where_an_expert_has_no_probabilities():
-    """A vote is worth .9, and the mixture of two disagreeing voters is a tie that the first class wins."""
+    """A vote is worth .9; two voters that disagree are a tie, which the first class wins."""
     votes = [Prediction(np.array([1]), None), Prediction(np.array([0]), None)]
     assert_allclose([[0.5, 0.5]], mixture(2).predict(votes).probabilities)
     one = mixture(2)
@@ -139,8 +139,8 @@ def test_votes_count_where_an_expert_has_no_probabilities():
     assert_allclose([[0.475, 0.475, 0.05]], said.probabilities)
 
 
-def test_before_the_first_class_nothing_is_said():
-    """No class: -1, and no probabilities."""
+def test_before_the_first_class_there_is_no_prediction():
+    """The value is -1, and there are no probabilities."""
     empty = Prediction(np.full(3, -1), np.empty((3, 0)))
     said = mixture(2).predict([empty, empty])
     assert_array_equal(np.full(3, -1), said.value)
@@ -148,7 +148,7 @@ def test_before_the_first_class_nothing_is_said():
 
 
 def test_a_probability_rounded_above_one_leaves_a_state_that_loads():
-    """A mixture of ones may be 1 + 2e-16, whose logarithm is a loss below 0."""
+    """A mixture of ones may be 1 + 2e-16; the loss would be below 0."""
     one = mixture(2)
     certain = np.full((1, 1), 1.0 + 2.0**-52)
     one.learn([Prediction(np.zeros(1, dtype=np.int64), certain)] * 2, np.zeros(1, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""A change of features works on every algorithm: phases, who learns what, late rows, many switches, any crash."""
+"""A change of features works with every algorithm: phases, who learns what, late rows, many switches, any crash."""
 
 import numpy as np
 import pytest
@@ -18,13 +18,13 @@ every_mapping = pytest.mark.parametrize(
     [(*case, "linear") for case in CASES]
     + [(*case, "kernel") for case in CASES if case[0] in {"rls", "fesl_s", "auto"}],
 )
-"""Every case, and the kernel mapping with some: what it does is the switch's affair, not the learner's."""
+"""Every case, and the kernel mapping with some: it belongs to the switch, not to the learner."""
 
 
 @few
 @every_mapping
 def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping):
-    """Rows of both phases in one block, in several segments of one entry, or one by one: the same bits."""
+    """One block, several segments of one entry, or row by row, in both phases: the same bits."""
     block, parts, single = (Driver(algorithm, task, classes) for _ in range(3))
     for driver in (block, parts, single):
         driver.learn(60)
@@ -48,7 +48,7 @@ def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping)
 @few
 @every_case
 def test_the_state_does_not_grow_with_switches(monkeypatch, algorithm, task, classes):
-    """Going to and fro between two spaces costs what one change costs, with the front of the kept expert or without."""
+    """Switching back and forth costs as much as one change, with or without a mapping in front of the kept expert."""
     monkeypatch.setattr(row_sample, "sample_room", lambda _width: 8)  # full from the start
     driver = Driver(algorithm, task, classes, rows=900)
     driver.learn(60)
@@ -62,7 +62,7 @@ def test_the_state_does_not_grow_with_switches(monkeypatch, algorithm, task, cla
 @few
 @every_case
 def test_the_old_model_answers_until_the_switch_is_complete(algorithm, task, classes):
-    """In the overlap predictions and reported ones are those of a twin that never heard of a change."""
+    """In the overlap both predict and feedback answer like a twin without a change."""
     driver, twin = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
     for one in (driver, twin):
         one.learn(60)
@@ -78,7 +78,7 @@ def test_the_old_model_answers_until_the_switch_is_complete(algorithm, task, cla
 @few
 @every_case
 def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
-    """The old model stays as it is; the mapping does not."""
+    """The old model does not change; the mapping does."""
     driver = Driver(algorithm, task, classes)
     driver.learn(60)
     driver.begin(1)
@@ -95,7 +95,7 @@ def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
 @every_case
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
 def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes, phase):
-    """A row tracked before is scored by what was told, and learned in its own space."""
+    """A row tracked before the change is scored as returned, and learned in its own space."""
     driver = Driver(algorithm, task, classes)
     driver.learn(120)
     told = driver.served(200)
@@ -120,7 +120,7 @@ def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes
 @few
 @every_case
 def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, classes):
-    """What was told counts in the metrics; no model learns; without anything told the row is refused."""
+    """The returned prediction counts in the metrics; no model learns; without a returned prediction it is refused."""
     driver = Driver(algorithm, task, classes)
     driver.learn(120)
     told = driver.served(300)
@@ -145,7 +145,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
 @every_case
 @pytest.mark.parametrize("action", ["complete", "abort"])
 def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
-    """After the end of the overlap such a row is learned as one of the space in force."""
+    """After the overlap such a row is learned in the current space."""
     driver, twin = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
     for one in (driver, twin):
         one.learn(60)
@@ -164,7 +164,7 @@ def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
 @pytest.mark.parametrize("algorithm", ["fesl_c", "fesl_s", "dfop", "rls"])
 def test_a_class_may_appear_anywhere(algorithm, phase, space):
-    """In a row of either space, in either phase, and in one that can only be scored: all models have it."""
+    """In a row of either space, in either phase, and in a row that is only scored: all models know it."""
     driver = Driver(algorithm)
     driver.learn(60)
     driver.begin(1)
@@ -191,7 +191,7 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
 @pytest.mark.parametrize("rows", range(6))
 @pytest.mark.parametrize("space", [1, 3])
 def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
-    """Below five, or where they recover poorly; with neither mapping nor kept columns the new model is alone."""
+    """Below five rows, or with a large mapping error; without mapping or kept columns the new model is alone."""
     driver = Driver()
     driver.learn(60)
     if space == 3:
@@ -210,7 +210,7 @@ def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
 
 
 def test_the_switch_is_marked_in_the_metrics_which_go_on():
-    """Every step, with the row it came after."""
+    """Every step is marked, with the row it came after."""
     driver = Driver()
     driver.learn(60)
     driver.begin(1)
@@ -223,7 +223,7 @@ def test_the_switch_is_marked_in_the_metrics_which_go_on():
 
 
 def test_repeated_overlap_rows_are_skipped():
-    """Rows whose id had been seen teach nothing."""
+    """Rows whose id was seen before are not learned."""
     driver, twin = Driver(), Driver()
     for one in (driver, twin):
         one.learn(30)
@@ -236,8 +236,8 @@ def test_repeated_overlap_rows_are_skipped():
 
 
 @pytest.mark.parametrize("phase", ["overlap", "ensemble", "steady"])
-def test_a_reset_keeps_the_space_that_predictions_are_made_in(phase):
-    """Nothing learned, steady, and clients need not change what they send for predictions."""
+def test_a_reset_keeps_the_prediction_space(phase):
+    """The model is steady and has learned nothing, and clients send the same features for predictions."""
     driver = Driver()
     driver.learn(30)
     driver.begin(1)
@@ -256,7 +256,7 @@ def test_a_reset_keeps_the_space_that_predictions_are_made_in(phase):
 
 @pytest.mark.parametrize("phase", ["overlap", "ensemble"])
 def test_a_restored_state_brings_its_phase(phase):
-    """A snapshot taken in the middle of a change goes on there."""
+    """A snapshot from the middle of a change continues there."""
     driver, twin = Driver(), Driver()
     for one in (driver, twin):
         one.learn(30)
@@ -277,8 +277,8 @@ def test_a_restored_state_brings_its_phase(phase):
 # -- refusals
 
 
-def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
-    """And changes nothing."""
+def test_an_impossible_step_is_refused_with_the_change_under_way():
+    """The refusal changes nothing."""
     driver = Driver()
     driver.learn(30)
     overlap = Overlap(SCHEMAS[0].id, driver.raw(SCHEMAS[0], 0, 2))
@@ -298,7 +298,7 @@ def test_what_cannot_be_done_now_is_refused_with_what_is_under_way():
 
 
 def test_a_begin_that_another_switch_overtook_is_refused():
-    """Two clients announce changes; the second one's was checked against features that are gone."""
+    """Two clients announce changes; the second was checked against features that are gone."""
     driver = Driver()
     driver.learn(30)
     driver.live(1)
@@ -306,7 +306,7 @@ def test_a_begin_that_another_switch_overtook_is_refused():
 
 
 def test_a_model_without_features_has_nothing_to_change():
-    """Before its first row; and one of sparse rows never has."""
+    """Neither before its first row, nor ever if its rows are sparse."""
     empty = Model.first(Config.parse({"algorithm": "fesl_c", "task": "classification"}))
     with pytest.raises(Conflict, match="no features yet"):
         plan_switch(empty, "begin", ["x"])
@@ -316,7 +316,7 @@ def test_a_model_without_features_has_nothing_to_change():
 
 
 def test_a_bad_space_is_named_by_field():
-    """The service's check goes through the machine, which knows the features in force."""
+    """The check of the service uses the machine, which knows the current features."""
     driver = Driver()
     assert "features[1]" == problems(plan_switch, driver.machine, "begin", ["x", "x"])[0].field
     assert SCHEMAS[1].features == plan_switch(driver.machine, "begin", SPACES[1]).features

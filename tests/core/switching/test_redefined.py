@@ -1,4 +1,4 @@
-"""A switch that declares a kept name otherwise: one value in a row of the overlap, read both ways."""
+"""A switch that redeclares a kept name: the overlap has one value for it, read both ways."""
 
 import numpy as np
 import pytest
@@ -17,24 +17,24 @@ DENSE = [name for name, entry in ALGORITHMS.items() if not entry.sparse]
 
 
 class Model(Twin):
-    """A classifier whose categories are sent by their names."""
+    """A classifier that gets categories by name."""
 
     def __init__(self, features=OLD, algorithm="rls"):
         super().__init__({"algorithm": algorithm, "task": "classification", "features": features})
 
     def learn(self, rows, space=None):
-        """Learn (a, day) with their labels, in a space."""
+        """Learn (a, day) pairs with their labels, in a space."""
         schema = space or self.machine.feedback_schema
         raw = np.vstack([schema.row({"a": a, "day": day}, False) for a, day in rows])
         return super().learn(raw, ["up" if a > 0 else "down" for a, _ in rows], schema)
 
     def switch(self, action, features=None):
-        """A step, as it is planned."""
+        """Plan a step and commit it."""
         return self.commit(plan_switch(self.machine, action, features, None, force=True))
 
 
 def rows(count, days, seed=0):
-    """Rows of some days."""
+    """Rows with some of these days."""
     rng = np.random.default_rng(seed)
     numbers, codes = rng.normal(size=count).tolist(), rng.integers(0, len(days), count)
     return [(a, days[code]) for a, code in zip(numbers, codes, strict=True)]
@@ -42,8 +42,8 @@ def rows(count, days, seed=0):
 
 @pytest.mark.parametrize("algorithm", DENSE)
 @pytest.mark.parametrize("following", [NEW, WIDER], ids=["others", "more"])
-def test_a_kept_name_is_declared_otherwise(algorithm, following):
-    """Rows of the overlap hold categories of both; before and after it each space has its own; all are learned."""
+def test_a_kept_name_is_redeclared(algorithm, following):
+    """Rows of the overlap may use the categories of both; before and after, each space has its own; all are learned."""
     model = Model(algorithm=algorithm)
     model.learn(rows(30, ["mon", "tue", "sun"]))
     old = model.machine.prediction_schema
@@ -65,8 +65,8 @@ def test_a_kept_name_is_declared_otherwise(algorithm, following):
 
 
 @pytest.mark.parametrize("algorithm", ["rls", "fesl_c", "vigo"])
-def test_the_old_model_sees_its_own_reading(algorithm):
-    """Rows of the overlap teach it what rows of its own space would: a new category is one it does not know."""
+def test_the_old_model_reads_values_its_own_way(algorithm):
+    """Rows of the overlap teach it what rows of its own space would: a new category is unknown to it."""
     known = [(a, day if day != "wed" else "other") for a, day in rows(40, ["mon", "tue", "wed"], 1)]
     changed, always = Model(algorithm=algorithm), Model(algorithm=algorithm)
     for model in (changed, always):
@@ -85,8 +85,8 @@ def test_the_old_model_sees_its_own_reading(algorithm):
     assert always.learn(own).predictions == changed.learn(later, both).predictions
 
 
-def test_the_new_model_clips_what_both_spaces_take():
-    """A number beyond its limit is the limit to it, and itself to the old one."""
+def test_the_new_model_clips_values_of_the_union():
+    """A number beyond its limit is clipped for the new model, and unchanged for the old one."""
     model = Model(["a", "b"])
     union_of = parse_features(["b", {"name": "a", "max": 1, "outside": "clip"}])
     model.commit(Switch("begin", union_of, "linear"))
@@ -95,7 +95,7 @@ def test_the_new_model_clips_what_both_spaces_take():
 
 
 def test_bounds_and_categories_change_without_a_new_name():
-    """The features in force again are refused, other declarations of the same names are not."""
+    """The current declaration again is refused, other declarations of the same names are accepted."""
     model = Model()
     model.learn(rows(30, ["mon", "tue", "sun"]))
     assert WIDER == [one.to_json() for one in plan_switch(model.machine, "begin", WIDER).features]

@@ -1,4 +1,4 @@
-"""The ridge of a mapping: leave-one-out by brute force, what is chosen, and what a switch gains by it."""
+"""The ridge of a mapping: leave-one-out by brute force, the chosen value, and its benefit for a switch."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tests.papers.switches import Life, Spaces, image
 
 
 def left_out(Z, Y, penalty):
-    """The sum of squared errors of rows that are recovered by all others: each fit made anew, with its own means."""
+    """The sum of squared errors of rows recovered from all others: each fit is separate and has its own means."""
     total = 0.0
     for i in range(len(Z)):
         others = np.arange(len(Z)) != i
@@ -37,10 +37,10 @@ def test_the_closed_form_is_leaving_one_row_out(rows, one):
 
 
 @pytest.mark.parametrize(("noise", "expected"), [(0.0, min(RIDGES)), (0.1, RIDGE), (1.0, RIDGE)])
-def test_less_is_taken_where_old_columns_are_an_image_of_the_new_ones(noise, expected):
-    """Not where a tenth of noise is among them, whose best ridge is another one by chance."""
+def test_a_smaller_ridge_is_chosen_if_old_columns_are_an_image_of_the_new_ones(noise, expected):
+    """Not with a tenth of noise, where the best ridge varies by chance."""
     rng = np.random.default_rng(1)
-    X1 = rng.normal(size=(20, 12)) * np.logspace(-3, 3, 12)  # old columns count alike, whatever their units
+    X1 = rng.normal(size=(20, 12)) * np.logspace(-3, 3, 12)  # old columns weigh the same, whatever their units
     X2 = X1 / X1.std(axis=0) @ rng.normal(size=(12, 12)) + noise * rng.normal(size=(20, 12))
     mapping = mapping_of(LinearMapping, 12, 12)
     mapping.learn(X2, X1)
@@ -48,8 +48,8 @@ def test_less_is_taken_where_old_columns_are_an_image_of_the_new_ones(noise, exp
     assert expected == mapping.ridge[0]
 
 
-def test_rows_far_out_do_not_change_it():
-    """Old columns of heavy tails, which have nothing to do with the new ones."""
+def test_extreme_rows_do_not_change_it():
+    """With heavy-tailed old columns that are independent of the new ones the ridge stays the usual one."""
     rng = np.random.default_rng(0)
     for rows in (13, 40):
         Z, Y = rng.normal(size=(rows, 12)), rng.standard_t(1, size=(rows, 12))
@@ -58,8 +58,8 @@ def test_rows_far_out_do_not_change_it():
 
 
 @pytest.mark.parametrize("K", [np.zeros((5, 5)), np.eye(5) - 0.2])
-def test_where_nothing_varies_it_is_the_usual_one(K):
-    """No new column varies, or no old one does."""
+def test_without_variance_it_is_the_usual_one(K):
+    """Either no new column varies, or no old one does."""
     assert RIDGE == chosen(K, np.zeros((5, 2)))
     assert RIDGE == chosen(np.zeros((5, 5)), np.arange(5.0)[:, None] - 2)
 

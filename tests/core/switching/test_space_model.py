@@ -1,4 +1,4 @@
-"""Scaling stands between encoder and learner, for every algorithm that has the parameter."""
+"""Scaling sits between encoder and learner, for every algorithm that has the parameter."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SCALED = [
 
 
 def model_of(algorithm, task, scaling):
-    """A model of three numbers, two of them far from size one."""
+    """A model with three numbers, two of them with a scale far from one."""
     features = parse_features(["a", "b", "c"])
     config = Config.parse({"algorithm": algorithm, "task": task, "params": {"scaling": scaling}})
     return SpaceModel(config, Schema(features))
@@ -30,8 +30,8 @@ def rows(count=120):
 
 @pytest.mark.parametrize("algorithm", SCALED)
 @pytest.mark.parametrize("scaling", ["standard", "robust"])
-def test_predict_says_what_learning_would_have_said(algorithm, scaling):
-    """A row is scaled as it will be once absorbed, so both say the same, bit for bit."""
+def test_predict_returns_what_learning_would_have(algorithm, scaling):
+    """A row is scaled as it will be once absorbed, so both give the same, bit for bit."""
     model = model_of(algorithm, "classification", scaling)
     X, y = rows()
     for label in (0, 1):
@@ -44,8 +44,8 @@ def test_predict_says_what_learning_would_have_said(algorithm, scaling):
 
 
 @pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
-def test_weights_are_told_on_the_columns_clients_know(scaling):
-    """The line over raw columns is the learner's line over scaled ones, at the scale as it stands."""
+def test_weights_are_those_of_the_columns_clients_know(scaling):
+    """The line over raw columns equals the learner's line over scaled ones, at the current scale."""
     model = model_of("dfop", "regression", scaling)
     X = np.random.default_rng(1).normal(size=(400, D)) * [0.5, 1.0, 3.0] + [0.0, 5.0, -1.0]
     y = X @ [2.0, -1.0, 0.5] + 7.0
@@ -57,7 +57,7 @@ def test_weights_are_told_on_the_columns_clients_know(scaling):
 
 
 def test_weights_of_wild_scales_are_numbers():
-    """Spreads of 1e-300 and means of 1e307 make weights large, never infinite."""
+    """Spreads of 1e-300 and means of 1e307 make weights large but never infinite."""
     model = model_of("dfop", "regression", "standard")
     X = np.array([[1e-300, 1e307, 1.0], [2e-300, -1e307, 1.0], [1e-300, 1e300, 1.0]])
     y = np.array([1e5, -1e5, 0.0])
@@ -66,7 +66,7 @@ def test_weights_of_wild_scales_are_numbers():
 
 
 def test_a_state_of_another_scaling_is_refused():
-    """Parts that are too many or missing make no state."""
+    """Additional or missing parts do not make a state."""
     scaled, plain = model_of("dfop", "regression", "robust"), model_of("dfop", "regression", "none")
     with pytest.raises(ValueError, match="parts"):
         plain.load_arrays(*scaled.to_arrays())

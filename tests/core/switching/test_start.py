@@ -1,4 +1,4 @@
-"""What a change of features starts from: how good the mapping is now, and whom the first predictions rely on."""
+"""The start after a change of features: how good the mapping is, and which model the first predictions rely on."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.core.twin import Fed
 
 @pytest.mark.parametrize(("rows", "most"), [(40, 2.0), (70, 2.0), (200, 2.0)])
 def test_the_mapping_s_error_is_that_of_the_mapping_in_use(rows, most):
-    """An exact map of 12 columns: what is told is no more than twice the error on rows that are still to come."""
+    """With an exact map of 12 columns the reported error is at most twice the error on later rows."""
     rng = np.random.default_rng(0)
     X1, A = rng.normal(size=(rows + 500, 12)), rng.normal(size=(12, 12))
     X2 = X1 @ A
@@ -25,7 +25,7 @@ def test_the_mapping_s_error_is_that_of_the_mapping_in_use(rows, most):
 
 
 def begun(algorithm, task, truth, width=1, rows=200, **more):
-    """A model of ``rows`` rows of ``width`` columns, in an overlap with columns that are a linear image of them."""
+    """A model with ``rows`` rows of ``width`` columns, in an overlap with columns that are a linear image of them."""
     rng = np.random.default_rng(3)
     model = Fed({"algorithm": algorithm, "task": task, "features": [f"a{j}" for j in range(width)], **more})
     A = rng.normal(size=(width, width)) * 3.0
@@ -63,7 +63,7 @@ def signs(a):
 @pytest.mark.parametrize(("task", "truth"), [("regression", numbers), ("classification", signs)])
 @pytest.mark.parametrize("algorithm", ["rls", "dfop", "fesl_c"])
 def test_a_new_model_without_a_labelled_row_has_no_vote(algorithm, task, truth):
-    """After an overlap of unlabelled rows the old model speaks as before; with labels the new one gets its vote."""
+    """After an overlap of unlabelled rows the old model predicts as before; with labels the new one gets its vote."""
     model, feed = begun(algorithm, task, truth)
     feed(200, labelled=False)
     old = model.machine.pipeline.old
@@ -79,16 +79,16 @@ def test_a_new_model_without_a_labelled_row_has_no_vote(algorithm, task, truth):
     assert weights(model)["new"] > 0.0
 
 
-def test_the_old_model_begins_with_more_trust_where_it_was_better_in_the_overlap():
-    """On recovered columns, by the predictions of labelled rows: it has learned two thousand, the new one forty."""
+def test_the_old_model_starts_with_more_weight_if_it_was_better_in_the_overlap():
+    """On recovered columns, judged by labelled rows: it has learned two thousand rows, the new one forty."""
     model, feed = begun("fesl_c", "classification", signs, width=4, rows=2000)
     feed(40)
     model.commit(Switch("complete"))
     assert weights(model)["recovered"] == weights(model)["carried"] > 2 * weights(model)["new"] > 0.0
 
 
-def test_the_new_model_begins_with_more_trust_where_it_was_better_in_the_overlap():
-    """The labels have begun to follow what the old columns do not tell."""
+def test_the_new_model_starts_with_more_weight_if_it_was_better_in_the_overlap():
+    """In the overlap labels depend on a column that the old model does not have."""
     rng = np.random.default_rng(5)
     model = Fed({"algorithm": "rls", "task": "regression", "features": ["a"]})
     a, b = rng.normal(size=(260, 1)), rng.normal(size=(260, 1))
@@ -99,8 +99,8 @@ def test_the_new_model_begins_with_more_trust_where_it_was_better_in_the_overlap
     assert weights(model)["new"] > 0.8
 
 
-def test_a_poor_mapping_warns_and_gets_little_trust():
-    """Twelve columns and ten rows: enough to count, too few to recover anything."""
+def test_a_poor_mapping_warns_and_gets_little_weight():
+    """With twelve columns, ten rows are enough to count but too few to recover anything."""
     model, feed = begun("rls", "regression", numbers, width=12)
     feed(10)
     outcome = model.commit(Switch("complete"))
@@ -109,8 +109,8 @@ def test_a_poor_mapping_warns_and_gets_little_trust():
     assert weights(model)["recovered"] <= 0.1
 
 
-def test_a_poor_mapping_and_an_untaught_new_model_are_both_told():
-    """Without labels there is nobody better to rely on than the old model."""
+def test_a_poor_mapping_and_an_untrained_new_model_are_both_reported():
+    """Without labels no model is better than the old one."""
     model, feed = begun("rls", "regression", numbers, width=12)
     feed(10, labelled=False)
     outcome = model.commit(Switch("complete"))
@@ -118,8 +118,8 @@ def test_a_poor_mapping_and_an_untaught_new_model_are_both_told():
     assert 1.0 == weights(model)["recovered"]
 
 
-def test_features_that_only_come_need_no_overlap():
-    """Nothing has vanished: the old model reads what it always read, and is relied on without a warning."""
+def test_added_features_need_no_overlap():
+    """Nothing has vanished: the old model reads its usual columns, and there is no warning."""
     rng = np.random.default_rng(0)
     model = Fed({"algorithm": "rls", "task": "regression", "features": ["a"]})
     a = rng.normal(size=(100, 1))
@@ -130,7 +130,7 @@ def test_features_that_only_come_need_no_overlap():
 
 
 def test_known_features_are_never_taken_for_the_first():
-    """Rows of the model's own space without a route are a bug, which must not replace all that was learned."""
+    """Rows of the model's own space without a route are a bug, which must not replace what was learned."""
     model, _ = begun("rls", "regression", numbers)
     before, space = model.machine.own.switching, model.machine.prediction_schema
     before.routes.clear()

@@ -11,7 +11,7 @@ class Oracle:
         self.counts, self.last = [np.zeros((classes + 1, classes)) for _ in range(2)], None
 
     def learn(self, P, y, weight):
-        """What is said of a row before it is learned, from the experts' probabilities P (E, K)."""
+        """The mixture's probabilities for a row before it is learned, from the experts' probabilities P (E, K)."""
         K = P.shape[1]
         share = [(own[0] + 1 / K) / (own[0].sum() + 1) for own in self.counts]
         after = [own[0 if self.last is None else 1 + self.last] for own in self.counts]

@@ -1,4 +1,4 @@
-"""The boosted trees of `auto`, against a plain recursion over rows and cuts."""
+"""The boosted trees of `auto`, compared with a plain recursion over rows and cuts."""
 
 import numpy as np
 import pytest
@@ -20,12 +20,12 @@ SMALL = {"trees": 5, "rows": 150, "period": 16}
 
 
 def labels(classes):
-    """Labels of the rows, numbers for 0 classes."""
+    """Labels of the rows; 0 classes means numbers."""
     return SCORE * 40 + 7 if not classes else np.clip(np.floor(SCORE + classes / 2), 0, classes - 1).astype(np.int64)
 
 
 def learner(classes, dimension=D, seed=11, **params):
-    """One that has learned nothing."""
+    """A learner without any rows."""
     task = "classification" if classes is not None else "regression"
     made = Boosting(Spec(task, dimension, BOOSTING.complete(SMALL | params), seed=seed))
     for _ in range(classes or 0):
@@ -34,7 +34,7 @@ def learner(classes, dimension=D, seed=11, **params):
 
 
 class Oracle:
-    """Everything as the equations have it, with trees that are functions of a row."""
+    """The equations taken literally, with trees that are functions of a row."""
 
     def __init__(self, classes, trees=5, rows=150, period=16, seed=11):
         self.C, self.T, self.W, self.B, self.seed = classes, trees, rows, period, seed
@@ -46,7 +46,7 @@ class Oracle:
         return self.bias + sum(tree(x) for tree in self.trees)
 
     def told(self, f):
-        """Probabilities, or the number."""
+        """The predicted probabilities or number."""
         if not self.C:
             return f
         if self.K == 1:
@@ -67,7 +67,7 @@ class Oracle:
         return (g[:, 1:], h[:, 1:]) if self.K == 1 else (g, h)
 
     def learn(self, x, y, row):
-        """The prediction for one row, which is learned then."""
+        """Predict one row, then learn it."""
         f = self.score(x)
         self.kept[row % self.W : row % self.W + 1] = [(x, y, f)]
         if not self.C and row < self.B:
@@ -121,7 +121,7 @@ class Oracle:
 
 @pytest.mark.parametrize("classes", [0, 2, 4])
 def test_it_is_what_the_equations_say(classes):
-    """With rings that are full and rows that are not kept any more; in blocks and one by one."""
+    """With full rings and rows that are no longer kept; in blocks and one by one."""
     y = labels(classes)
     whole, rows, oracle = learner(classes or None), learner(classes or None), Oracle(classes)
     told = whole.learn(X, y)
@@ -139,7 +139,7 @@ def test_it_is_what_the_equations_say(classes):
 
 
 def test_the_deviation_is_that_of_its_errors():
-    """The mean squared error before a row."""
+    """It is the root of the mean squared error of all earlier rows."""
     y = labels(0)
     told = learner(None).learn(X, y)
     squares = np.cumsum((told.value - y) ** 2) / np.arange(1, N + 1)
@@ -147,7 +147,7 @@ def test_the_deviation_is_that_of_its_errors():
 
 
 def test_it_is_better_than_a_constant_on_cells():
-    """Cells of three columns, which no plane parts: most are right soon."""
+    """Cells of three columns, which no plane separates: most predictions are soon right."""
     drawn = np.random.default_rng(2).uniform(-1, 1, (2000, D))
     y = ((drawn > 0).sum(axis=1) % 2).astype(np.int64)
     told = learner(2, trees=50, rows=2000, period=32).learn(drawn, y).value
@@ -156,7 +156,7 @@ def test_it_is_better_than_a_constant_on_cells():
 
 @pytest.mark.parametrize("first", [1, 2, 3])
 def test_later_classes_get_an_output_of_their_own(first):
-    """However many were there at first; what is known of them stays, and the new one is unlikely, then likely."""
+    """However many classes came first, their ratios stay; the new one is unlikely, then likely."""
     made, y = learner(first), labels(first)
     made.learn(X[:100], y[:100])
     before = made.predict(X[:50]).probabilities
@@ -170,7 +170,7 @@ def test_later_classes_get_an_output_of_their_own(first):
 
 
 def test_room_grows_with_the_rows():
-    """An idle one is small, but counts as what a full one takes; blocks that begin before it are whole."""
+    """An idle learner is small but counts as a full one; blocks across the growth are learned whole."""
     few = learner(2, rows=200)
     assert len(few.held) == FIRST_ROWS
     idle = few.nbytes
@@ -182,7 +182,7 @@ def test_room_grows_with_the_rows():
 
 
 def test_a_wild_label_moves_little():
-    """Residuals count up to four times the ninth decile."""
+    """Residuals are clipped at four times their ninth decile."""
     y, plain, wild = labels(0), learner(None), learner(None)
     other = y.copy()
     other[300] = 1e9
@@ -191,7 +191,7 @@ def test_a_wild_label_moves_little():
 
 
 def test_it_forgets_and_continues_with_further_columns():
-    """After forgetting it knows nothing; further columns were 0."""
+    """After forgetting it knows nothing; further columns count as 0 for earlier rows."""
     few, more = learner(3), learner(0, dimension=5)
     few.learn(X, labels(3))
     more.extend(few, np.array([0, 2, 4]))
@@ -199,7 +199,7 @@ def test_it_forgets_and_continues_with_further_columns():
     wide[:, [0, 2, 4]] = X
     assert_array_equal(few.predict(X).probabilities, more.predict(wide).probabilities)
     wide[:, 1] = labels(3)
-    for _ in range(3):  # what the further column tells is learned
+    for _ in range(3):  # it learns from the further column
         right = [(own.learn(rows, labels(3)).value == labels(3)).mean() for own, rows in ((few, X), (more, wide))]
     assert right[1] > 0.95 > right[0]
     few.forget()
@@ -209,7 +209,7 @@ def test_it_forgets_and_continues_with_further_columns():
 
 @pytest.mark.parametrize(("task", "least"), [("classification", 0.5), ("regression", 0.3)])
 def test_auto_is_better_on_cells_for_it(monkeypatch, task, least):
-    """What is cut along many columns: with boosted trees `auto` errs less often by ``least``."""
+    """Labels that depend on cuts along many columns: boosted trees reduce `auto`'s errors by at least ``least``."""
     drawn = np.random.default_rng(3).uniform(size=(3000, 6))
     cells = (drawn > np.array([0.5, 0.3, 0.6, 0.4, 0.5, 0.7])) @ (1 << np.arange(6))
     y = np.random.default_rng(4).integers(0, 2, 64)[cells].astype(np.int64 if task == "classification" else float)

@@ -1,4 +1,4 @@
-"""`auto` for classes: its mixture against plain Python, which experts there are, what it tells of them."""
+"""`auto` for classes: its mixture against plain Python, which experts it has, and what it reports about them."""
 
 import numpy as np
 import pytest
@@ -22,13 +22,13 @@ def learner(dimension=3, classes=2, **params):
 
 
 def ring(rows, seed=0, columns=3):
-    """Class 1 inside of a circle in the first two columns."""
+    """Class 1 is the inside of a circle in the first two columns."""
     X = np.random.default_rng(seed).normal(size=(rows, columns))
     return X, ((X[:, :2] ** 2).sum(axis=1) < 1.4).astype(np.int64)
 
 
 def said(rows, classes, experts=3, seed=0, common=0.0):
-    """Probabilities (E, n, K) of experts, the second of which is right mostly, and labels, a share of them the last."""
+    """Probabilities (E, n, K) of experts, the second mostly right, and labels; a share ``common`` is the last one."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, rows)
     y[rng.random(rows) < common] = classes - 1
@@ -49,7 +49,7 @@ def mixture(classes, experts=3):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("common", [0.0, 0.97])
 def test_the_mixture_is_that_of_its_equations(classes, weighted, common):
-    """Probabilities, classes and all weights of a plain Python loop, with or without row weights and a common class."""
+    """Probabilities, classes and weights equal a plain Python loop, with or without row weights and a common class."""
     P, y = said(300, classes, common=common)
     weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
     built, oracle = mixture(classes), Oracle(3, classes)
@@ -64,7 +64,7 @@ def test_the_mixture_is_that_of_its_equations(classes, weighted, common):
 
 
 def test_it_bends_boundaries_that_least_squares_cannot():
-    """Of a circle, least squares knows the more frequent class only."""
+    """On a circle, least squares only learns the more frequent class."""
     X, y = ring(1500)
     own = {name: (learner_of(name, 3, 2).learn(X, y).value[500:] == y[500:]).mean() for name in ("auto", "dfop")}
     assert own["auto"] > 0.93
@@ -72,7 +72,7 @@ def test_it_bends_boundaries_that_least_squares_cannot():
 
 
 def test_labels_in_turn_are_predicted_from_their_order():
-    """A label that follows from the last one needs no columns."""
+    """A label that follows from the previous one needs no columns."""
     y = np.arange(600) % 3
     built = learner(classes=3)
     told = built.learn(np.random.default_rng(0).normal(size=(600, 3)), y)
@@ -85,7 +85,7 @@ def test_labels_in_turn_are_predicted_from_their_order():
      (131, "large", {"products", "vigo", "random"})],
 )  # fmt: skip
 def test_experts_that_do_not_fit_the_columns_are_left_out(dimension, size, left_out):
-    """By rule; and while all fit, none has more than 255 columns, so that blocks are exact."""
+    """By rule; as long as all fit, none has 255 columns or more, so that blocks are exact."""
     spec = Spec("classification", dimension, {"size": size})
     found = recipes(spec)
     kinds = {PRODUCTS: "products", RANDOM: "random"}
@@ -96,7 +96,7 @@ def test_experts_that_do_not_fit_the_columns_are_left_out(dimension, size, left_
 
 
 def test_sizes_are_nested():
-    """A larger size has the experts of the smaller one and more."""
+    """A larger size has all experts of the smaller one and more."""
     small, medium, large = (
         {one.name for one in recipes(Spec("classification", 5, {"size": size}))}
         for size in ("small", "medium", "large")
@@ -105,7 +105,7 @@ def test_sizes_are_nested():
 
 
 def test_it_tells_what_each_expert_counts_for():
-    """Shares of one by name, with the share of right classes, which a clairvoyant would want."""
+    """Weights by name that add up to one, with each expert's accuracy; the best expert beats the linear one."""
     built = learner()
     assert {None} == {one["accuracy"] for one in built.info()["experts"]}
     built.learn(*ring(800))
@@ -118,7 +118,7 @@ def test_it_tells_what_each_expert_counts_for():
 
 
 def test_an_explanation_is_what_each_expert_says():
-    """Probabilities of the experts that read columns, beside the weights that ``info`` tells."""
+    """Probabilities of the experts that read columns, with the weights that ``info`` reports."""
     built = learner()
     X, y = ring(400)
     built.learn(X, y)
@@ -133,7 +133,7 @@ def test_an_explanation_is_what_each_expert_says():
 
 
 def test_it_goes_on_with_further_columns():
-    """Experts that can take them go on; the others start anew, at no weight, and no prediction is spoiled."""
+    """Experts that can take them go on; the others start over with weight 0, and predictions stay good."""
     X, y = ring(600)
     few, more = learner(3), learner(4)
     few.learn(X, y)

@@ -1,4 +1,4 @@
-"""A second team of `auto`: when it begins and ends, what both say together, and that no client decides any of it."""
+"""A second team of `auto`: when it starts and ends, how both are mixed, and that no client decides any of it."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def learner(dimension=4, classes=2, task="classification"):
 
 
 def turning(rows, seed=0):
-    """Curved classes, other ones from row TURN on; fewer rows are the first ones of more."""
+    """Classes with a curved boundary that changes at row TURN; a short stream is a prefix of a longer one."""
     rng = np.random.default_rng(seed)
     A, X = rng.normal(size=(4, 4)), rng.normal(size=(rows, 4))
     y = ((X @ A) * X).sum(axis=1) > 0.5
@@ -33,7 +33,7 @@ def learned(rows=TURN + 3 * BLOCK):
 
 
 def test_both_teams_are_mixed_as_the_equations_say():
-    """Probabilities, classes, share and counters of plain Python, weighted or not; a prediction learns nothing."""
+    """Probabilities, classes, share and counters equal plain Python, weighted or not; a prediction learns nothing."""
     rng = np.random.default_rng(1)
     P, Q = rng.dirichlet(np.ones(3), (2, 200))
     y, weights, made = rng.integers(0, 3, 200), rng.uniform(0.2, 3.0, 200), P.copy()
@@ -54,7 +54,7 @@ def test_both_teams_are_mixed_as_the_equations_say():
 
 
 def test_one_team_is_left_as_it_is():
-    """Its rows and errors are counted, and nothing else changes, to the bit."""
+    """Its rows and errors are counted, and everything else stays the same to the bit."""
     P = np.random.default_rng(1).dirichlet(np.ones(2), 10)
     own, value, told = Horizon().state, P.argmax(axis=1), P.copy()
     mix_teams(told, P[:0], 1 - value, NONE_GIVEN, own, value)
@@ -75,7 +75,7 @@ def test_one_team_is_left_as_it_is():
     ],
 )
 def test_when_it_begins_and_ends(rows, recent, age, expected):
-    """An alarm of three deviations, from row BEGIN; not while another one is young; its life is bounded."""
+    """At an alarm of three deviations, from row BEGIN; not while another is young; its life is bounded."""
     horizon = Horizon()
     horizon.state[[ROWS, USUAL, RECENT, AGE]] = rows, 0.1, recent, age
     assert expected == horizon.judge()
@@ -83,7 +83,7 @@ def test_when_it_begins_and_ends(rows, recent, age, expected):
 
 
 def test_single_errors_are_no_jump():
-    """Where hardly any row was wrong, it takes four of a block."""
+    """If hardly any rows were wrong so far, it takes four errors in a block."""
     horizon = Horizon()
     for wrong in range(1, 5):
         horizon.state[[ROWS, USUAL, RECENT]] = BEGIN, 0.0, wrong
@@ -91,7 +91,7 @@ def test_single_errors_are_no_jump():
 
 
 def test_after_a_turn_it_is_soon_right_again():
-    """A second team begins within a few blocks, and at the end of its life the better one has stayed."""
+    """A second team starts within a few blocks, and at the end of its life the better team stays."""
     X, y = turning(TURN + LIFE + 1024)
     built = learner()
     told = [built.learn(X[:TURN], y[:TURN])]
@@ -107,8 +107,8 @@ def test_after_a_turn_it_is_soon_right_again():
     assert (np.concatenate([one.value for one in told])[TURN + 512 :] == y[TURN + 512 :]).mean() > 0.85
 
 
-def test_rows_one_by_one_and_a_state_that_comes_back_give_the_same_bits():
-    """While a second team lives, predictions and states are those of blocks; a new class is new to both teams."""
+def test_rows_one_by_one_and_a_restored_state_give_the_same_bits():
+    """While a second team lives, predictions and states equal those of blocks; a new class is new to both teams."""
     X, y = turning(TURN + 512)
     whole, cut, loaded = learned(), learner(), learner()
     for at in range(TURN + 3 * BLOCK):
@@ -140,7 +140,7 @@ def test_predictions_change_nothing_and_are_those_that_learning_gives():
 
 
 def test_a_second_team_that_does_not_fit_is_refused():
-    """Of other rows, of other classes, missing, damaged, or one of numbers: the learner stays as it was."""
+    """Other rows, other classes, a missing or damaged team, a team in regression: the learner stays as it was."""
     built, other, third = learned(), learner(), learned()
     (arrays, header), before = built.to_arrays(), state(other)
     third.second.add_class()
@@ -173,7 +173,7 @@ def test_a_large_team_stays_alone(monkeypatch):
 
 
 def test_it_goes_on_with_further_columns_and_ends_when_all_is_forgotten():
-    """A wider learner takes both teams; ``forget`` leaves one."""
+    """A wider learner takes over both teams; ``forget`` leaves one."""
     few, more = learned(), learner(5)
     more.extend(few, np.array([0, 1, 2, 4]))
     assert few.horizon.state[SHARE] == more.horizon.state[SHARE]

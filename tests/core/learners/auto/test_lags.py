@@ -1,4 +1,4 @@
-"""Lag columns in `auto`: experts of their own read them, and the others are as they would be without."""
+"""Lag columns in `auto`: separate experts read them, and the others behave as without."""
 
 import numpy as np
 import pytest
@@ -32,8 +32,8 @@ def rows(task, n=900):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_experts_for_lags_are_further_ones(task):
-    """All others are built from the same specs as without lag columns; those of too many columns are left out."""
+def test_lags_get_experts_of_their_own(task):
+    """All others have the same specs as without lag columns; experts that would get too many columns are left out."""
     plain = {one.name: expert_spec(spec(task, 0), one) for one in recipes(spec(task, 0))}
     lagged = {one.name: expert_spec(spec(task), one) for one in recipes(spec(task))}
     assert plain == {name: own for name, own in lagged.items() if not name.endswith("_lags")}
@@ -44,7 +44,7 @@ def test_experts_for_lags_are_further_ones(task):
 
 
 def test_column_sets_are_with_lags_or_without():
-    """The raw ones are cut, the scaled ones scaled first; products and random features are of the first columns."""
+    """Without lags, raw and scaled columns are cut; products and random features use the first columns only."""
     X, _ = rows("classification")
     made, plain = (Columns(own, recipes(own)) for own in (spec("classification"), spec("classification", 0)))
     found, expected = made.absorb(X), plain.absorb(np.ascontiguousarray(X[:, :D]))
@@ -57,7 +57,7 @@ def test_column_sets_are_with_lags_or_without():
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_block_equals_its_rows_and_states_come_back(task):
-    """The same bits, and better than without the lags; what is announced is what it takes."""
+    """The same bits, and better than without lags; the announced size is about the real one."""
     X, y = rows(task)
     whole, single, without = learner(task), learner(task), learner(task, 0)
     told = whole.learn(X, y).value
@@ -74,7 +74,7 @@ def test_a_block_equals_its_rows_and_states_come_back(task):
 
 @pytest.mark.parametrize(("task", "labels", "expected"), [("regression", None, 2 * 4), ("classification", 2, 2 * 5)])
 def test_a_model_says_which_columns_are_lags(task, labels, expected):
-    """Those of its rows and of its labels, whichever spaces it has."""
+    """Lags of rows and of labels, in every space."""
     body = {"task": task, "lags": 2} | ({} if labels is None else {"labels": [*range(labels)]})
     config = Config.parse(body)
     assert expected == config.lag_width(3)

@@ -1,4 +1,4 @@
-"""The nearest of the last rows, against a plain loop over all of them; and what they add to `auto`."""
+"""The nearest of the last rows, compared with a plain loop over all of them; and what they add to `auto`."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ NUMBERS = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
 
 
 def learner(regression, classes=3):
-    """One that has learned nothing."""
+    """A learner without any rows."""
     made = Neighbours(Spec("regression" if regression else "classification", 3, {}))
     for _ in range(0 if regression else classes):
         made.add_class()
@@ -24,7 +24,7 @@ def learner(regression, classes=3):
 
 
 def oracle(held, labels, x, regression, classes=3):
-    """What the equations say of a row, by sorting all distances."""
+    """The prediction for a row by the equations, sorting all distances."""
     if not len(held):
         return (0.0, 0.0) if regression else np.full(classes, 1.0 / classes)
     squares = ((held - x) ** 2).sum(axis=1)
@@ -38,7 +38,7 @@ def oracle(held, labels, x, regression, classes=3):
 
 @pytest.mark.parametrize("regression", [False, True])
 def test_it_is_the_nearest_rows(regression):
-    """Of fewer than the window and of more, one by one and in blocks."""
+    """With fewer rows than the window and with more, one by one and in blocks."""
     y = NUMBERS if regression else CLASSES
     whole, rows = learner(regression), learner(regression)
     told = whole.learn(X, y)
@@ -54,7 +54,7 @@ def test_it_is_the_nearest_rows(regression):
 
 
 def test_room_grows_with_the_rows():
-    """An idle one is small; what is announced is what a full one takes."""
+    """An idle learner is small; the announced size covers a full one."""
     few = learner(True)
     assert FIRST_ROWS == len(few.labels)
     few.learn(X[:40], NUMBERS[:40])
@@ -63,15 +63,15 @@ def test_room_grows_with_the_rows():
     assert few.nbytes <= Neighbours.state_bytes(few.spec, 0)
 
 
-def test_rows_at_one_place_count_alike():
-    """Where the neighbours are all at no distance, it is their plain share."""
+def test_rows_at_one_point_count_equally():
+    """If all neighbours are at distance 0, the prediction is their plain share."""
     made = learner(False, 2)
     made.learn(np.zeros((6, 3)), np.array([0, 0, 1, 1, 1, 1]))
     assert_allclose([[2.5 / 7, 4.5 / 7]], made.predict(np.zeros((1, 3))).probabilities)
 
 
 def test_it_forgets_and_continues_with_further_columns():
-    """After forgetting it knows nothing; further columns were 0."""
+    """After forgetting it knows nothing; further columns count as 0 for earlier rows."""
     few = learner(True)
     few.learn(X, NUMBERS)
     more = Neighbours(Spec("regression", 5, {}))
@@ -84,7 +84,7 @@ def test_it_forgets_and_continues_with_further_columns():
 
 
 def test_auto_is_better_on_rings_for_it():
-    """What no plane separates: with the expert most rows are right early."""
+    """Classes that no plane separates: with this expert most rows are right early."""
     built = learner_of("auto", 3, 3, size="medium")
     right = built.learn(X, CLASSES).value == CLASSES
     assert {"neighbours"} < {one["expert"] for one in built.info()["experts"]}

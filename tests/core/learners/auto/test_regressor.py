@@ -1,4 +1,4 @@
-"""`auto` for numbers: its mixture against plain Python, lags, and what it tells of its experts."""
+"""`auto` for numbers: its mixture against plain Python, lags, and what it reports about its experts."""
 
 import math
 
@@ -16,7 +16,7 @@ def learner(dimension=3, algorithm="auto"):
 
 
 def series(rows, seed=0):
-    """A label that follows from the last two and from the last row."""
+    """A label that follows from the last two labels and from the last row."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(rows, 3)), np.zeros(rows)
     for t in range(2, rows):
@@ -25,7 +25,7 @@ def series(rows, seed=0):
 
 
 def oracle(P, S, y, weights):
-    """The equations of core.learners.auto.kernels: predictions, their deviations, and the weights at the end."""
+    """The equations of core.learners.auto.kernels: predictions, their deviations, and the final weights."""
     B, n = len(P) + 1, len(y)
     E, gains, sums = B + 2, [0.3 * np.eye(B), 0.3 * np.eye(B)], np.zeros((2, B))
     w, m, D, last, low, high, said = np.full(E, 1 / E), np.zeros(E), 0.0, 0.0, 0.0, 0.0, []
@@ -60,7 +60,7 @@ def mixture(names):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_mixture_is_that_of_its_equations(weighted):
-    """Values, deviations and weights of a plain Python loop, with and without row weights."""
+    """Values, deviations and weights equal a plain Python loop, with and without row weights."""
     rng = np.random.default_rng(0)
     y = np.cumsum(rng.normal(size=300))
     P = y + rng.normal(size=(4, 300)) * np.array([[0.1], [1.0], [3.0], [0.3]])
@@ -75,7 +75,7 @@ def test_the_mixture_is_that_of_its_equations(weighted):
 
 
 def test_a_series_is_predicted_better_than_by_its_last_value_and_by_its_columns():
-    """An autoregression needs labels before, which least squares on the row alone has not."""
+    """An autoregression needs earlier labels, which least squares on the row alone does not have."""
     X, y = series(1500)
     errors = {name: ((learner(algorithm=name).learn(X, y).value - y)[300:] ** 2).mean() for name in ("auto", "dfop")}
     last = (np.diff(y)[300:] ** 2).mean()
@@ -84,7 +84,7 @@ def test_a_series_is_predicted_better_than_by_its_last_value_and_by_its_columns(
 
 
 def test_one_wild_row_of_an_expert_decides_little():
-    """The expert that is best on all other rows gets its weight back within some rows."""
+    """The expert that is best on all other rows regains its weight within a few rows."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=400)
     P = y + rng.normal(size=(2, 400)) * np.array([[0.1], [0.5]])
@@ -95,7 +95,7 @@ def test_one_wild_row_of_an_expert_decides_little():
 
 
 def test_it_tells_what_each_expert_counts_for_and_says():
-    """Shares of one, mean squared errors, and in an explanation each expert's own prediction."""
+    """Weights that add up to one, mean squared errors, and in an explanation each expert's own prediction."""
     built = learner()
     assert {None} == {one["mse"] for one in built.info()["experts"]}
     X, y = series(500)

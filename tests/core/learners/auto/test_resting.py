@@ -1,4 +1,4 @@
-"""Experts of `auto` that are of no use rest, at row numbers that no client decides, and come back."""
+"""Useless experts of `auto` rest, at row numbers that no client decides, and come back."""
 
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ def learner(task, dimension=3):
 
 
 def stream(task, rows, seed=0):
-    """A plane, and from the middle on another one that runs across it; numbers go on from the last ones."""
+    """A plane that turns to another one halfway; numbers also depend on the previous one."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 3))
     w = np.where(np.arange(rows)[:, None] < rows // 2, [1.0, 2.0, 0.0], [2.0, -1.0, 0.0])
@@ -36,7 +36,7 @@ def resting(built):
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_they_rest_alike_however_rows_are_cut(task):
-    """States and predictions are the same bits, also of a state that is loaded while some rest."""
+    """States and predictions have the same bits, also after loading a state while some experts rest."""
     X, y = stream(task, 3000)
     whole, cut, loaded = (learner(task) for _ in range(3))
     expected = whole.learn(X[:2100], y[:2100])
@@ -51,8 +51,8 @@ def test_they_rest_alike_however_rows_are_cut(task):
     assert_same([whole.predict(X)], [loaded.predict(part) for part in np.array_split(X, 3)])
 
 
-def test_those_that_rest_learn_and_say_nothing():
-    """Their rows stand still; they are in ``info`` with no weight, and not in an explanation."""
+def test_resting_experts_neither_learn_nor_predict():
+    """Their row counts do not move; ``info`` lists them with no weight, and an explanation leaves them out."""
     X, y = stream("classification", 2500)
     built = learner("classification")
     built.learn(X[:2048], y[:2048])
@@ -67,7 +67,7 @@ def test_those_that_rest_learn_and_say_nothing():
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_all_wake_when_it_goes_worse(task):
-    """A concept that turns is noticed by the rows that go wrong."""
+    """A change of the concept shows in the rows that go wrong."""
     X, y = stream(task, 8192)
     built = learner(task)
     rows = 1536
@@ -79,7 +79,7 @@ def test_all_wake_when_it_goes_worse(task):
 
 
 def test_a_rest_is_longer_every_time_and_the_most_used_never_rests():
-    """Use below a share of an even one; free experts and the first rows aside."""
+    """Experts below a share of the average rest; free experts never do, and nobody does in the first rows."""
     table = np.array([[1e-9, 1e-8, 0.5, 0.0], [0.0] * 4, [0.0] * 4])
     decide(table, 0.1, 1, BEGIN - REST_ROWS, False)
     assert not table[1].any()
@@ -97,8 +97,8 @@ def test_a_rest_is_longer_every_time_and_the_most_used_never_rests():
     assert not alone[1].any()
 
 
-def test_nobody_rests_where_rows_are_learned_in_blocks():
-    """Beyond 255 columns blocks would be cut at other rows: a state in which one rests is refused."""
+def test_no_expert_rests_where_rows_are_learned_in_blocks():
+    """Beyond 255 columns the cuts of blocks would change: a state with a resting expert is refused."""
     built = AUTO.build(Spec("regression", 256, AUTO.complete({})))
     X = np.random.default_rng(0).normal(size=(BEGIN + REST_ROWS, 256))
     built.learn(X, X[:, 0])

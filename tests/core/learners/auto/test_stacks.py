@@ -1,4 +1,4 @@
-"""The stacks of `auto`: sums of experts against plain recursive least squares, and what they are worth."""
+"""The stacks of `auto`: sums of experts, compared with plain recursive least squares, and their benefit."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ RNG = np.random.default_rng(6)
 
 @pytest.mark.parametrize(("which", "forgetting"), [(0, 0.998), (1, 0.9995)])
 def test_a_stack_is_weighted_least_squares(which, forgetting):
-    """W solves the discounted normal equations with the ridge of the first gains; weights are counts."""
+    """W solves the discounted normal equations with the ridge of the initial gains; weights count as repetitions."""
     B, n = 4, 300
     X, weights = RNG.normal(size=(n, B)), RNG.choice([1.0, 2.0], n)
     y = X @ [0.5, -0.2, 0.0, 1.0] + 0.1 * RNG.normal(size=n)
@@ -26,8 +26,8 @@ def test_a_stack_is_weighted_least_squares(which, forgetting):
     assert stack(X[0], w) == pytest.approx(X[0] @ w)
 
 
-def test_rows_that_say_nothing_do_not_blow_it_up():
-    """Columns of resting experts are 0 for ever: gains stay bounded, and the next row is learned."""
+def test_zero_rows_do_not_blow_it_up():
+    """Columns of resting experts stay 0: gains stay bounded, and the next row is still learned."""
     P, w, room = first_gains(3)[0], np.zeros(3), np.empty(3)
     for _ in range(100_000):
         learn_stack(0, np.zeros(3), 0.3, 1.0, P, w, room)
@@ -37,7 +37,7 @@ def test_rows_that_say_nothing_do_not_blow_it_up():
 
 
 def test_a_sum_is_better_than_the_best_pick():
-    """Half linear, half a product: no expert has both; the errors are those of much less noise than the best one's."""
+    """Half linear, half a product: no expert has both; the mixture's errors are below half the labels' variance."""
     X = RNG.normal(size=(6000, 3))
     y = np.where(np.arange(6000) // 1500 % 2, X @ [1.0, 2.0, 0.0], X @ [2.0, 1.0, 0.5]) + X[:, 0] * X[:, 2]
     learner = learner_of("auto", 3, task="regression")
@@ -50,7 +50,7 @@ def test_a_sum_is_better_than_the_best_pick():
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-20, 1.0, 1e20, 1e150])
 def test_any_scale_of_labels(scale):
-    """Finite, and a block is its rows bit for bit."""
+    """Predictions are finite, and a block equals its rows bit for bit."""
     X = RNG.normal(size=(300, 2))
     y = scale * (X @ [1.0, -1.0] + X[:, 0] * X[:, 1])
     whole, rows = (learner_of("auto", 2, task="regression") for _ in range(2))

@@ -1,4 +1,4 @@
-"""The two ways in which DFOP learns rows."""
+"""The two ways DFOP learns rows."""
 
 import pytest
 
@@ -7,13 +7,13 @@ import core.learners.dfop.blocks
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Blocks of any width, from two rows on."""
+    """Allow blocks of any width, from two rows on."""
     monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
     monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
 
 
 @pytest.fixture(params=["rows", "blocks"])
 def path(request):
-    """On the row update alone, and on blocks of any width from two rows on."""
+    """Run with the row update alone, and with blocks of any width from two rows on."""
     if request.param == "blocks":
         request.getfixturevalue("narrow")

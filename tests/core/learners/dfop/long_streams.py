@@ -1,9 +1,9 @@
-"""Long streams with everything that winds forgetting up, and the plain recursion beside them."""
+"""Long streams with everything that winds up forgetting, and the plain recursion to compare with."""
 
 import numpy as np
 
 BASE = 6
-"""Leading columns that excite every direction; those behind them say nothing new."""
+"""The first columns excite every direction; the columns after them add no information."""
 
 
 def rows(n, seed=0):
@@ -25,7 +25,7 @@ def rows(n, seed=0):
 
 
 def starved(X, y, seed=0):
-    """The same stream with silence and repetition: of every 20 000 rows 5000 are zero and 5000 one and the same."""
+    """The same stream with silence and repetition: in every 20 000 rows, 5000 are zero and 5000 repeat one row."""
     X, y = X.copy(), y.copy()
     for begin in range(0, len(y), 20_000):
         X[begin + 5000 : begin + 10_000] = 0.0
@@ -36,7 +36,7 @@ def starved(X, y, seed=0):
 
 
 def plain(X, y, mu, q0, w, Q, told):
-    """The plain recursion without leak or refresh over base columns and bias; w and Q go on from call to call."""
+    """The plain recursion without leak or refresh over base columns and bias; w and Q continue from call to call."""
     lam = 1.0 - mu
     x = np.ones(BASE + 1)
     for i in range(len(y)):

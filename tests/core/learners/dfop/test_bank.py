@@ -1,4 +1,4 @@
-"""The bank of forgetting rates against its equations, written out row by row."""
+"""The bank of forgetting rates, compared with its equations row by row."""
 
 import math
 from itertools import pairwise
@@ -23,13 +23,13 @@ def build(task="regression", d=3, classes=0, **params):
 
 
 def scores_of(member, x):
-    """The scores (m,) of one row by a learner of one rate: w'x."""
+    """The scores w'x (m,) of one row by a learner with one rate."""
     row = np.append(x[0], 1.0)
     return member.W[0, : None if member.regression else -1] @ row
 
 
 class Literal:
-    """The equations of core.learners.dfop.bank with members of the catalogue, a row at a time."""
+    """The equations of core.learners.dfop.bank with learners of the catalogue as members, one row at a time."""
 
     def __init__(self, task, d, classes):
         self.members = []
@@ -73,7 +73,7 @@ class Literal:
 
 
 def test_regression_is_the_literal_mixture():
-    """Values, deviations, weights and loss agree with the equations, beyond the 1000 rows in which r falls."""
+    """Values, deviations, weights and loss agree with the equations, also beyond the 1000 rows in which r falls."""
     X, y = exciting(1300)
     bank, oracle = build(), Literal("regression", 3, 0)
     told = bank.learn(X, y)
@@ -85,7 +85,7 @@ def test_regression_is_the_literal_mixture():
 
 
 def test_a_member_that_goes_astray_is_held_near_the_labels():
-    """A weight learned from one tiny value says anything at the next large one; the mixture stays near the labels."""
+    """A weight learned from one tiny value explodes at the next large value; the mixture stays near the labels."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(3000, 3))
     X[:, 2] = 0.0
@@ -100,7 +100,7 @@ def test_a_member_that_goes_astray_is_held_near_the_labels():
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_classification_is_the_literal_mixture(classes):
-    """All columns of the classes seen make one loss; the value is the class of the largest mixed score."""
+    """The columns of all classes seen enter one loss; the value is the class with the largest mixed score."""
     X, y = labelled(600, classes, range(classes))
     bank, oracle = build("classification", classes=classes), Literal("classification", 3, classes)
     told = bank.learn(X, y)
@@ -111,7 +111,7 @@ def test_classification_is_the_literal_mixture(classes):
 
 
 def test_the_best_rate_gets_the_weight():
-    """On a still stream slow rates win, under fast drift fast ones do, and the change of mind is quick."""
+    """Slow rates win on a stationary stream, fast rates under fast drift, and the change takes few rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 3))
     w = np.where(np.arange(6000)[:, None] < 3000, 1.0, np.cumsum(rng.normal(size=(6000, 3)) / 2, axis=0))
@@ -125,7 +125,7 @@ def test_the_best_rate_gets_the_weight():
 
 
 def test_late_classes_go_to_every_member():
-    """A class that appears is added to all, and the weights stay what they were."""
+    """A new class is added to all members, and the weights stay the same."""
     X, y = labelled(300, 3, (0, 1, 150))
     bank = build("classification", classes=2)
     bank.learn(X[:150], y[:150])
@@ -138,7 +138,7 @@ def test_late_classes_go_to_every_member():
 
 
 def test_info_shows_the_weights():
-    """Rates and weights side by side; the window is one over the mean rate."""
+    """``info`` lists rates and weights; the window is one over the mean rate."""
     X, y = exciting(100)
     bank = build()
     assert bank.info()["noise_std"] is None
@@ -152,14 +152,14 @@ def test_info_shows_the_weights():
 
 
 def test_wide_banks_leave_out_rates_whose_window_is_a_few_rows():
-    """Rates with mu D above 30 are not members: their refreshes would cost more than their rows."""
+    """Rates with mu D above 30 are left out: their refreshes would cost more than their rows."""
     assert RATES == build(d=59).rates
     assert 0.3 == max(build(d=60).rates)
     assert 0.03 == max(build(d=999).rates)
 
 
-def test_auto_is_the_default_and_numbers_are_not_a_bank():
-    """No rate makes dfop the bank; a number is one DFOP; gdfop and rls know no such word."""
+def test_auto_is_the_default_and_a_number_is_not_a_bank():
+    """Without a rate dfop is the bank; with a number it is one DFOP; gdfop does not accept "auto"."""
     assert RATES == build().rates
     assert (0.01,) == build(forgetting_rate=0.01).rates
     (param,) = (param for param in DFOP.params if param.name == "forgetting_rate")
@@ -207,8 +207,8 @@ def test_members_are_bit_for_bit_the_learners_alone(task, columns):
                 assert expected.to_arrays()[0][name].tobytes() == members[name][k].tobytes(), (step, name)
 
 
-def test_a_chunk_ends_where_its_rows_do():
-    """Calls cut anywhere around a chunk's end give the bits of one call."""
+def test_chunks_do_not_depend_on_calls():
+    """Calls cut anywhere around the end of a chunk give the same bits as one call."""
     X, y = exciting(2200)
     whole, cut = build(), build()
     expected = whole.learn(X, y)
@@ -218,7 +218,7 @@ def test_a_chunk_ends_where_its_rows_do():
 
 
 def test_one_row_of_a_rare_class_does_not_choose_the_rate():
-    """By squared error it did: the scores of the mixture ranked rare rows at an area under the curve of .88."""
+    """Squared error let it: the mixture's scores then ranked rare rows with an area under the curve of only .88."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(5000, 8))
     z = X @ rng.normal(size=8) + rng.normal(size=5000)

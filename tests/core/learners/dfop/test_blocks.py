@@ -1,4 +1,4 @@
-"""Blocks by matrix products against the same rows one by one."""
+"""Blocks by matrix products, compared with the same rows one by one."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def row_by_row(learner, X, y, discounts=None):
 
 
 def collinear(n, d=3, seed=0):
-    """Rows of rank one, and targets that are exactly linear."""
+    """Rows of rank one, and exactly linear targets."""
     a = np.random.default_rng(seed).normal(size=(n, 1))
     return a * np.arange(1.0, d + 1), 3 * a[:, 0] + 1
 
@@ -39,7 +39,7 @@ def collinear(n, d=3, seed=0):
 )  # fmt: skip
 @pytest.mark.usefixtures("narrow")
 def test_blocks_agree_with_rows(stream, rate, tolerance):
-    """Values, deviations and weights agree to what ALGORITHMS.md measured, with room, through some leaks."""
+    """Values, deviations and weights agree within the tolerances measured in ALGORITHMS.md, through some leaks."""
     X, y = stream(1500)
     blocks, rows = build(forgetting_rate=rate), build(forgetting_rate=rate)
     told = blocks.learn(X, y)
@@ -69,7 +69,7 @@ def test_any_cut_and_any_discounts_give_the_same_numbers(seed, cuts, lowest):
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("classes", [2, 4])
 def test_classes_in_blocks(classes):
-    """Every column, that of the class not seen yet included, and late classes."""
+    """Every column agrees, including that of a class not seen yet, and late classes."""
     X, y = labelled(700, classes, range(0, 100 * classes, 100))
     blocks, rows = build(task="classification"), build(task="classification")
     learn_in_order(rows, X, y)
@@ -84,7 +84,7 @@ def test_classes_in_blocks(classes):
 
 
 def test_few_rows_are_the_same_bits_at_any_width():
-    """Calls too short for blocks are learned row by row, also where columns are many."""
+    """Calls too short for blocks are learned row by row, even with many columns."""
     X, y = exciting(ROWS_MIN - 1, d=WIDE)
     together, apart = build(d=WIDE), build(d=WIDE)
     assert_array_equal(row_by_row(apart, X, y)[0], together.learn(X, y).value)
@@ -95,7 +95,7 @@ def test_few_rows_are_the_same_bits_at_any_width():
 @pytest.mark.parametrize("wild", [1e9, 1e40, 1e200])
 @pytest.mark.parametrize("where", [0, 40, 63])
 def test_a_block_with_a_wild_row_is_split(wild, where):
-    """Wherever a wild row stands, the rows before it are predicted as ever, and everything as row by row."""
+    """Wherever the wild row is, rows before it are predicted as usual, and everything equals learning row by row."""
     X, y = exciting(64)
     X[where] *= wild
     blocks, rows = build(), build()
@@ -107,7 +107,7 @@ def test_a_block_with_a_wild_row_is_split(wild, where):
 
 @pytest.mark.usefixtures("narrow")
 def test_a_spoiled_covariance_is_refreshed_before_a_block():
-    """Where Q is none, the block is not trusted with it."""
+    """A Q that is not a covariance is replaced before the block uses it."""
     X, y = exciting(128, d=2)
     learner, sound = build(d=2, bias=False), build(d=2, bias=False)
     for each in (learner, sound):
@@ -119,7 +119,7 @@ def test_a_spoiled_covariance_is_refreshed_before_a_block():
 
 @pytest.mark.usefixtures("narrow")
 def test_blocks_end_on_the_absolute_grid(monkeypatch):
-    """From the first row of a call to the next multiple of the block, then from multiple to multiple."""
+    """Blocks run from a call's first row to the next multiple of the block size, then from multiple to multiple."""
     seen, learn_block = [], core.learners.dfop.blocks.learn_block
 
     def spy(rows, state, *rest, **options):

@@ -1,4 +1,4 @@
-"""DFOP, G-DFOP and RLS against least squares solved from scratch."""
+"""DFOP, G-DFOP and RLS, compared with least squares solved from scratch."""
 
 import math
 
@@ -38,7 +38,7 @@ def with_bias(X):
 def batch_solution(X, y, discounts, q0):
     """The weights that minimise sum c_i (y_i - w'x_i)^2 + c_0 |w|^2 / q0, solved as one system.
 
-    Row i is scaled by the root of c_i, its weight at the end; the prior is d rows of its own.
+    Row i is scaled by the root of c_i, its final weight; the prior adds d rows.
     """
     c = np.append(np.cumprod(discounts[::-1])[::-1], 1.0)  # c_0, c_1, ... c_t
     rows = np.vstack([X * np.sqrt(c[1:, None]), np.eye(X.shape[1]) * math.sqrt(c[0] / q0)])
@@ -47,7 +47,7 @@ def batch_solution(X, y, discounts, q0):
 
 
 class Literal:
-    """The equations of the learner in information form, R w = h, solved for every row; leaks included."""
+    """The equations of the learner in information form, R w = h, solved for every row, including leaks."""
 
     def __init__(self, d, rate, q0):
         self.rate, self.q0 = rate, q0
@@ -69,7 +69,7 @@ class Literal:
 
 
 def flat(learner):
-    """The weights of a regression learner with its bias, (D,)."""
+    """The weights of a regression learner, followed by its bias, (D,)."""
     weights = learner.weights()
     return np.append(weights.coefficients[0], weights.bias[0])
 
@@ -89,7 +89,7 @@ def test_weights_are_the_batch_solution(algorithm, rate, p0):
 
 
 def test_weights_without_a_bias_are_the_batch_solution():
-    """Without the bias column the objective has none."""
+    """Without the bias column the objective has none either."""
     X, y = exciting(200)
     learner = build("dfop", bias=False)
     learner.learn(X, y)
@@ -99,8 +99,8 @@ def test_weights_without_a_bias_are_the_batch_solution():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.9, 1.0))
-def test_every_row_may_bring_its_own_discount(seed, lowest):
-    """G-DFOP minimises the objective whose weights are the products of the rows' discounts."""
+def test_every_row_may_have_its_own_discount(seed, lowest):
+    """G-DFOP minimises the objective weighted by the products of the rows' discounts."""
     X, y = exciting(60, seed=seed)
     discounts = np.random.default_rng(seed).uniform(lowest, 1.0, 60)
     learner = build("gdfop")
@@ -135,7 +135,7 @@ def test_predictions_are_those_of_the_literal_equations(rate, tolerance):
 
 @pytest.mark.parametrize(("rate", "interval"), [(0.5, 9), (0.3, 19), (0.1, 65), (0.01, 686), (0.001, 6896)])
 def test_leaks_lie_on_the_absolute_grid(rate, interval):
-    """What was forgotten since the last leak is zero exactly at the row numbers divisible by floor(6.9/-ln(1-mu))."""
+    """The amount forgotten since the last leak is zero exactly at row numbers divisible by floor(6.9/-ln(1-mu))."""
     n = 3 * interval
     X, y = exciting(n)
     learner = build("dfop", forgetting_rate=rate)
@@ -167,7 +167,7 @@ def labelled(n, classes, first, seed=0):
 
 
 def learn_in_order(learner, X, y):
-    """Learn row by row, adding classes as they come; the predictions."""
+    """Learn row by row, adding classes as they appear; return the predictions."""
     told = []
     for i in range(len(y)):
         while learner.classes <= y[i]:
@@ -179,7 +179,7 @@ def learn_in_order(learner, X, y):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("algorithm", "params"), [("dfop", {"forgetting_rate": 0.05}), ("rls", {}), ("gdfop", {})])
 def test_columns_are_one_versus_rest(algorithm, params, bias):
-    """Each class's weights, however late it came, are those of a regression on +1 for its rows, -1 for all others."""
+    """However late a class appears, its weights equal a regression on +1 for its rows and -1 for all others."""
     X, y = labelled(900, 5, (0, 3, 150, 400, 700))
     learner = build(algorithm, "classification", bias=bias, **params)
     learn_in_order(learner, X, y)
@@ -191,7 +191,7 @@ def test_columns_are_one_versus_rest(algorithm, params, bias):
 
 
 def test_the_column_of_an_unseen_class_has_a_closed_form():
-    """With a bias and before the first leak, u = -(b - c_0 Q b / q0), b the unit vector of the bias."""
+    """With a bias and before the first leak, u = -(b - c_0 Q b / q0), where b is the unit vector of the bias."""
     X, y = labelled(300, 2, (0, 3))
     learner = build("dfop", "classification", classes=2)
     learner.learn(X, y)
@@ -200,7 +200,7 @@ def test_the_column_of_an_unseen_class_has_a_closed_form():
 
 
 def test_a_tie_goes_to_the_first_class():
-    """Fresh classes are equally probable, and the first one is predicted."""
+    """New classes are equally probable, and the first one is predicted."""
     for classes in (2, 3, 7):
         told = build(task="classification", classes=classes).predict(np.ones((1, 3)))
         assert_array_equal([0], told.value)
@@ -224,7 +224,7 @@ def test_standardised_errors_have_spread_one(algorithm, params):
 
 
 def test_noise_is_found_from_the_first_rows():
-    """40 rows in four dimensions suffice for the noise deviation, within a third; v starts at one before any row."""
+    """40 rows in four dimensions give the noise deviation within a third; before any row v is one."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 3))
     learner = build()
@@ -234,7 +234,7 @@ def test_noise_is_found_from_the_first_rows():
     assert 0.67 * 5 < learner.info()["noise_std"] < 1.5 * 5
 
 
-# What is shown ----------------------------------------------------------------------------------------------------
+# Info -------------------------------------------------------------------------------------------------------------
 
 
 def test_info():
@@ -248,7 +248,7 @@ def test_info():
 
 
 def test_a_rate_above_one_half_is_refused_with_the_other_convention():
-    """Who gives lambda = 0.99 is told what to give."""
+    """A lambda of 0.99 is refused, and the refusal names the forgetting_rate to use instead."""
     assert (
         "lambda such as 0.99 is forgetting_rate 0.01"
         in problems(find("dfop").complete, {"forgetting_rate": 0.99})[0].problem

@@ -1,4 +1,4 @@
-"""Many rows with every column that winds forgetting up."""
+"""Many rows with every kind of column that winds up forgetting."""
 
 import numpy as np
 import pytest
@@ -15,9 +15,9 @@ RATES = pytest.mark.parametrize("rate", [0.01, 0.1, 0.5])
 @pytest.mark.slow_but("0.5-*")
 @pytest.mark.parametrize(("rate", "share"), [(0.01, 1.0), (0.1, 1.0), (0.5, 0.998)])
 def test_many_exciting_rows_equal_the_plain_recursion(rate, share):
-    """Constant, zero, collinear and one-hot columns beside exciting ones, scales 1e6 and 1e-6: four digits agree.
+    """With constant, zero, collinear and one-hot columns and with scales 1e6 and 1e-6, four digits agree.
 
-    At the rate .5 an indicator that happens to be absent for ten rows is not excited, hence a share of .998 there.
+    At rate .5 an indicator that is absent for ten rows is not excited, hence the share of .998.
     """
     X, y = rows(ROWS)
     learner, told = build(d=10, forgetting_rate=rate), np.empty(ROWS)
@@ -32,7 +32,7 @@ def test_many_exciting_rows_equal_the_plain_recursion(rate, share):
 @RATES
 @pytest.mark.parametrize("path", ["rows", "blocks"])
 def test_many_starved_rows_stay_finite(rate, path, monkeypatch):
-    """With silence and repetition as well, everything is finite, and what is told stays within the targets' size."""
+    """With silence and repetition as well, everything is finite, and predictions stay about as large as the targets."""
     if path == "blocks":
         monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
     n = ROWS if path == "rows" else ROWS // 2

@@ -14,7 +14,7 @@ WEIGHTS = np.array([2.0, 1.0])
 
 
 def good(n, seed) -> tuple[Floats, Floats]:
-    """Normal rows (n, 2) and 2 a + b."""
+    """Normal rows (n, 2) and targets 2 a + b."""
     X = np.random.default_rng(seed).normal(size=(n, 2))
     return X, X @ WEIGHTS
 
@@ -30,7 +30,7 @@ def good(n, seed) -> tuple[Floats, Floats]:
     ],
 )
 def test_a_wild_row_is_forgotten(rate, size):
-    """After 200 rows one of a huge feature value: 350 / rate rows later the weights are those of the stream."""
+    """After 200 rows, one huge feature value: 350 / rate rows later the weights are those of the stream again."""
     learner = build(d=2, forgetting_rate=rate)
     learner.learn(*good(200, 0))
     learner.learn(np.array([[size, 0.0]]), np.ones(1))
@@ -40,7 +40,7 @@ def test_a_wild_row_is_forgotten(rate, size):
 
 @pytest.mark.parametrize("size", [1e8, 1e75, 1e300])
 def test_auto_forgets_a_wild_row(size):
-    """The bank's forgetting members recover, and within 2000 rows it trusts them."""
+    """The bank's forgetting members recover, and within 2000 rows they have the weight."""
     bank = build_bank(d=2)
     bank.learn(*good(200, 0))
     bank.learn(np.array([[size, 0.0]]), np.ones(1))
@@ -51,7 +51,7 @@ def test_auto_forgets_a_wild_row(size):
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("where", [0, 1, 70, 300])
 def test_mean_squares_are_winsorised_row_by_row(where):
-    """However rows are cut into blocks, s_j is the mean of x_j^2, each at most 1e4 times the mean before it."""
+    """However rows are cut into blocks, s_j is the mean of x_j^2, each capped at 1e4 times the mean before it."""
     X, y = exciting(400)
     X[where] *= [1e9, 1e3, 1e20]
     blocks, cut = build(), build()
@@ -71,7 +71,7 @@ def test_mean_squares_are_winsorised_row_by_row(where):
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.01])
 @pytest.mark.parametrize("scales", [(1.0, 1e6), (1.0, 1e-6), (1e-6, 1.0, 1e6), (1e6, 1.0, 1e-6)])
 def test_scales_that_change_and_silence(rate, scales):
-    """Columns whose scale changes by 1e6, followed by silence: finite, and the stream is learned again after it."""
+    """Columns whose scale changes by 1e6, then silence: the state stays finite, and the stream is learned again."""
     learner = build(d=3, forgetting_rate=rate)
     X, y = exciting(3000)
     for scale in scales:
@@ -87,7 +87,7 @@ def test_scales_that_change_and_silence(rate, scales):
 
 @pytest.mark.parametrize(("before", "after"), [(1e-6, 1.0), (1e-150, 1.0), (1.0, 1e6)])
 def test_a_real_change_of_scale_is_followed(before, after):
-    """Within some rows s_j catches up: 1000 rows after the change it is nearly the mean square of all 2000."""
+    """s_j catches up within some rows: 1000 rows after the change it is nearly the mean square of all 2000."""
     X, y = exciting(2000)
     X[:1000] *= before
     X[1000:] *= after
@@ -99,7 +99,7 @@ def test_a_real_change_of_scale_is_followed(before, after):
 @pytest.mark.parametrize("rate", [0.5, 0.05])
 @pytest.mark.parametrize("size", [1e20, 1e75, 1e100, 1e300])
 def test_a_fixed_rate_forgets_a_wild_label(rate, size):
-    """350 / rate rows after the label the weights are those of the stream."""
+    """350 / rate rows after the label the weights are those of the stream again."""
     learner = build(d=2, forgetting_rate=rate)
     learner.learn(*good(1000, 0))
     learner.learn(np.ones((1, 2)), np.array([size]))
@@ -109,9 +109,9 @@ def test_a_fixed_rate_forgets_a_wild_label(rate, size):
 
 @pytest.mark.parametrize("size", [1e6, 1e20, 1e50, 1e75, 1e100, 1e300, -1e100])
 def test_auto_survives_a_wild_label(size):
-    """One huge label among noisy ones: 1000 rows later the bank errs at most twice as much as one that never saw it.
+    """One huge label among noisy ones: 1000 rows later the bank's error is at most twice that of one that never saw it.
 
-    What it says of its own deviation stays within three ranges of the labels, as do its members' values.
+    Its deviation stays within three ranges of the labels, and so do the members' values.
     """
     rng = np.random.default_rng(3)
     X = rng.normal(size=(4001, 2))
@@ -128,7 +128,7 @@ def test_auto_survives_a_wild_label(size):
 
 
 def test_a_wild_label_moves_the_shares_no_more_than_before():
-    """The row of the label itself is weighed by a loss that has it whole: it tells the members nothing."""
+    """The loss that weighs the label's own row already contains the label in full, so the members hardly differ."""
     X, y = exciting(1001)
     bank = build_bank()
     bank.learn(X[:1000], y[:1000])
@@ -138,7 +138,7 @@ def test_a_wild_label_moves_the_shares_no_more_than_before():
 
 
 def test_auto_follows_labels_that_grow():
-    """From constant labels to varying ones, and to ones 1e6 times as large: range and loss follow within some rows."""
+    """From constant labels to varying ones, then 1e6 times as large: range and loss follow within some rows."""
     X, y = exciting(6000)
     y[:1000] = 0.0
     y[3000:] *= 1e6

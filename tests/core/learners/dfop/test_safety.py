@@ -14,13 +14,13 @@ pytestmark = pytest.mark.usefixtures("path")
 
 
 def finite(learner):
-    """Whether every number of a state is finite, and Q is exactly symmetric (R is its lower triangle)."""
+    """Whether all numbers of a state are finite and Q is exactly symmetric (R is its lower triangle)."""
     parts = (learner.W, learner.Q, learner.R, learner.mean_square, learner.counters)
     return all(np.isfinite(part).all() for part in parts) and bool((learner.Q[0] == learner.Q[0].T).all())
 
 
 def poor(kind, n, rng):
-    """Streams on which plain forgetting overflows: (n, 4) rows and targets that a linear model knows exactly."""
+    """Streams on which plain forgetting overflows: rows (n, 4) and targets that a linear model fits exactly."""
     a = rng.normal(size=n)
     X = {
         "constant": np.ones((n, 4)),
@@ -43,7 +43,7 @@ KINDS = ("constant", "zeros", "zero_feature", "collinear", "one_hot", "rare", "r
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.01, 1e-4, None])
 def test_wind_up_never_happens(kind, rate):
-    """Rows that say nothing about some directions leave a finite state that still predicts."""
+    """Rows without information about some directions leave a finite state that still predicts."""
     X, y = poor(kind, ROWS, np.random.default_rng(0))
     learner = build("rls", d=4) if rate is None else build("dfop", d=4, forgetting_rate=rate)
     told = learner.learn(X, y)
@@ -77,7 +77,7 @@ DISCOUNTS = st.sampled_from([1.0, 1e-300, 5e-324, 0.5, 0.99, 1e-3, 0.2])
 @settings(max_examples=40, deadline=None)
 @given(NUMBERS, st.sampled_from([0.5, 0.1, 0.01, 1e-4, 5e-324, None]), st.sampled_from([1e3, 1e12, 5e-324]), st.data())
 def test_any_finite_input_leaves_a_finite_state(table, rate, p0, data):
-    """Extremes of float64 in rows, targets, discounts and parameters, repeated often: state and answers stay finite."""
+    """Repeated extremes of float64 in rows, targets, discounts and parameters: state and predictions stay finite."""
     X, y = np.tile(table[:, :2], (30, 1)), np.tile(table[:, 2], 30)
     params = {"initial_variance": p0}
     if rate is None:
@@ -105,7 +105,7 @@ def test_any_finite_input_leaves_a_finite_state(table, rate, p0, data):
     "spoiled", [[[-1.0, 0.0], [0.0, -1.0]], [[1e-3, 5.0], [5.0, 1e-3]], [[1e308, 0.0], [0.0, 1e308]]]
 )
 def test_a_covariance_spoiled_by_round_off_is_refreshed(spoiled):
-    """Where Q is not a covariance (x'Qx < 0, Cauchy-Schwarz broken, overflow), the row is learned with R^-1 instead."""
+    """If Q is not a covariance (x'Qx < 0, Cauchy-Schwarz violated, overflow), the row is learned with R^-1 instead."""
     X, y = exciting(50, d=2)
     learner, sound = build(d=2, bias=False), build(d=2, bias=False)
     learner.learn(X, y)
@@ -126,7 +126,7 @@ def test_a_huge_row_counts_as_a_lighter_one():
 
 
 def test_a_discount_of_nearly_nothing_forgets_and_goes_on():
-    """One row with the smallest discount lets the next rows decide."""
+    """After one row with the smallest discount, the next rows decide the weights."""
     X, y = exciting(400)
     learner = build("gdfop")
     learner.learn(X, y)

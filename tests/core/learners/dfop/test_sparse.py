@@ -1,4 +1,4 @@
-"""Sparse-DFOP: rows read and projected, learned as DFOP learns them, and the way back to the names' weights."""
+"""Sparse-DFOP: reading and projecting rows, learning them like DFOP, and recovering the weights of names."""
 
 import math
 
@@ -44,7 +44,7 @@ def sparse_rows(n, seed=0):
 
 @pytest.mark.parametrize("projection", ["sign", "gaussian"])
 def test_it_is_the_plain_recursion_on_a_matrix_built_by_hand(projection):
-    """Algorithm 2 written down with a stored M: the same v, and the same predictions, held near the labels before."""
+    """Algorithm 2 with a stored M: the same v, and the same predictions, clipped to the range of earlier labels."""
     names, values, dense = sparse_rows(300)
     y = dense @ np.random.default_rng(1).normal(size=D)
     model = machine(params={**FIXED, "projection": projection, "bias": False}, seed=5)
@@ -64,7 +64,7 @@ def test_it_is_the_plain_recursion_on_a_matrix_built_by_hand(projection):
 
 
 def test_state_and_cost_depend_on_the_compressed_dimension_alone():
-    """Ten thousand new names leave the state as large as it was; it is what was announced."""
+    """Ten thousand new names do not change the size of the state, which is about the announced size."""
     model = machine()
     learner = model.machine.pipeline.own.learner
     before, names = learner.nbytes, [f"new {i}" for i in range(10_000)]
@@ -75,7 +75,7 @@ def test_state_and_cost_depend_on_the_compressed_dimension_alone():
 
 
 def test_rows_of_another_projection_are_refused():
-    """Another seed, dimension or kind is another space."""
+    """Another seed, dimension or kind makes another space."""
     spaces = [SparseSchema(*args) for args in ((0, d, "sign"), (1, d, "sign"), (0, d + 1, "sign"), (0, d, "gaussian"))]
     assert 4 == len({*spaces})
     assert SparseSchema(0, d, "sign") == spaces[0] != Schema
@@ -97,12 +97,12 @@ def test_rows_of_another_projection_are_refused():
     ],
 )
 def test_configurations_that_cannot_be(change, field):
-    """What goes with declared features does not go with sparse rows; each refusal names its field."""
+    """Settings of declared features do not apply to sparse rows; each refusal names its field."""
     assert [field] == fields(Config.parse, {"algorithm": "sparse_dfop", "task": "regression", **change})
 
 
 def test_the_configuration_goes_round():
-    """As JSON and back it is the same, defaults filled in."""
+    """Converted to JSON and back it is the same, with defaults filled in."""
     config = Config.parse({"algorithm": "sparse_dfop", "task": "regression"})
     assert config == Config.parse(config.to_json())
     expected = {"forgetting_rate": "auto", "compressed_dim": 100, "projection": "sign", "sparsity": 10}
@@ -114,7 +114,7 @@ def test_the_configuration_goes_round():
 
 
 def test_all_forms_of_a_row_agree():
-    """By name, as lists and as texts: the same bits; a name left out is 0, a row without names the zero row."""
+    """Rows by name, as lists and as texts have the same bits; absent names are 0, a row without names is all 0."""
     schema = SparseSchema(0, d, "sign")
     names, values, _ = sparse_rows(40)
     expected = schema.lists(names, values)
@@ -127,7 +127,7 @@ def test_all_forms_of_a_row_agree():
 
 
 def test_names_are_texts():
-    """Numbers are names by their text, letters of any script and colons are all right, order does not matter."""
+    """Names are compared as texts; letters of any script and colons are allowed, and order does not matter."""
     schema = SparseSchema(0, d, "sign")
     assert not np.array_equal(schema.row({"1": 1}), schema.row({"01": 1}))
     assert_array_equal(schema.row({"größe": 2, "a:b": 1}), schema.lists([["größe", "a:b"]], [[2, 1]]))
@@ -151,7 +151,7 @@ def test_names_are_texts():
     ],
 )
 def test_a_row_that_cannot_be(values, field):
-    """Names and values that are none, by name."""
+    """Invalid names and values are refused under their name."""
     assert [field] == fields(SparseSchema(0, d, "sign").row, values)
 
 
@@ -167,19 +167,19 @@ def test_a_row_that_cannot_be(values, field):
     ],
 )
 def test_lists_that_cannot_be(names, values, named):
-    """Duplicates, empty names, lists of different lengths, no numbers, too many: by their place, the first 20."""
+    """Duplicates, empty names, lists of unequal length, non-numbers, too many: the first 20 are named by position."""
     assert named == fields(SparseSchema(0, d, "sign").lists, names, values)
 
 
 def test_a_request_that_would_take_seconds_is_refused():
-    """Names times compressed_dim are bounded, for the Gaussian projection sooner."""
+    """Names times compressed_dim is bounded, with a lower bound for the Gaussian projection."""
     names = [["a"]] * 20_000
     found = problems(SparseSchema(0, 10_000, "gaussian").lists, names, [[1]] * 20_000)
     assert ("rows", "<= 10000 in one request") == (found[0].field, found[0].allowed)
 
 
 def test_contributions_add_up():
-    """What the names of a row add is the score of the row; the largest values stay finite."""
+    """The contributions of a row's names add up to the row's score; the largest values stay finite."""
     schema = SparseSchema(0, d, "sign")
     w = np.random.default_rng(0).normal(size=d)
     row = {name: 1.0 + at for at, name in enumerate(NAMES)}
@@ -205,7 +205,7 @@ def matrix(names, columns=100, seed=0):
 
 
 def test_ten_of_a_thousand_are_recovered_exactly():
-    """Section 6.2's s = 10, d = 100, D = 1000."""
+    """The setting of section 6.2: s = 10, d = 100, D = 1000."""
     for seed in range(2):
         M, w = matrix(1000, seed=seed), sparse_weights(1000, 10, seed)
         found = recover(M, M @ w, 10)
@@ -214,27 +214,27 @@ def test_ten_of_a_thousand_are_recovered_exactly():
 
 
 def test_recovery_does_not_depend_on_the_scale():
-    """Weights of 1e-30 or 1e30 are found like those of 1."""
+    """Weights of size 1e-30 or 1e30 are found like weights of size 1."""
     M, w = matrix(300), sparse_weights(300, 5)
     for scale in (1e-30, 1e30, 1e250):
         assert_allclose(w, recover(M, M @ w * scale, 5).weights / scale, atol=1e-6)
 
 
 def test_few_names_are_solved_by_least_squares():
-    """With at most d names there is only one solution, of any sparsity."""
+    """With at most d names there is only one solution, whatever the sparsity."""
     M, w = matrix(80), np.random.default_rng(0).normal(size=80)
     assert_allclose(w, recover(M, M @ w, 80).weights, atol=1e-9)
     assert_allclose(w[:1], recover(M[:, :1], M[:, :1] @ w[:1], 1).weights)
 
 
 def test_nothing_learned_is_nothing_recovered():
-    """Weights of zero are zero for every name."""
+    """Zero weights are recovered as zero for every name."""
     found = recover(matrix(200), np.zeros(100), 5)
     assert (200, 0.0) == (int((found.weights == 0).sum()), found.residual)
 
 
 def test_two_classes_are_one_problem():
-    """The second class has the negative of the first one's weights; of more, each has its own."""
+    """The second class has the negative weights of the first; with more classes each has its own."""
     M, w = matrix(200), sparse_weights(200, 5)
     first, second = recover_all(M, np.stack([M @ -w, M @ w]), 5)
     assert_array_equal(-second.weights, first.weights)
@@ -243,13 +243,13 @@ def test_two_classes_are_one_problem():
 
 
 def test_a_sparsity_that_cannot_be_recovered_says_so():
-    """With s = 30 at d = 100 of 1000 names l1 minimisation fails; the bound is told."""
+    """With s = 30, d = 100 and 1000 names l1 minimisation fails; the refusal names the bound."""
     M, w = matrix(1000), sparse_weights(1000, 30)
     assert ("sparsity", "<= 14 for compressed_dim 100 and 1000 names") == problems(recover, M, M @ w, 30)[0][::2]
 
 
 def test_names_that_do_not_explain_the_model_say_so():
-    """Too few of them, the wrong ones, or weights that are not sparse: what is left unexplained is told."""
+    """Too few names, the wrong ones or dense weights: the refusal says that the names do not explain the model."""
     M, w = matrix(1000), sparse_weights(1000, 10)
     cases = [(M, w, 1), (M[:, w == 0][:, :50], None, 10), (M, np.random.default_rng(0).normal(size=1000), 10)]
     for columns, weights, s in cases:
@@ -258,7 +258,7 @@ def test_names_that_do_not_explain_the_model_say_so():
 
 
 def test_bounds():
-    """The largest s grows with d and shrinks with the names; up to d names there is no bound but their number."""
+    """The largest s grows with d and falls with the number of names; up to d names it is their number."""
     assert [100, 14, 10] == [sparsity_bound(100, names) for names in (100, 1000, 4000)]
     assert [1, 1] == [sparsity_bound(1, 2), sparsity_bound(1, 1)]
     assert [10_000, 2000, 200] == [names_bound(columns) for columns in (100, 1000, 10_000)]

@@ -1,4 +1,4 @@
-"""Online gradient descent: the equations, by a slow loop; moving a model; the rest is in test_conformance."""
+"""Online gradient descent: its equations in a slow loop, and moving a model; test_conformance covers the rest."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def softmax(s):
 @pytest.mark.parametrize("paper", [False, True])
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_classes_are_learned_by_the_equations(classes, paper):
-    """Softmax (logistic for two), scalar AdaGrad or 1/(c sqrt t), row by row."""
+    """Softmax (logistic for two classes), scalar AdaGrad or 1/(c sqrt t), row by row."""
     X, y = rows(classes)
     model = learner(classes=classes, learning_rate=0.4, variant="paper" if paper else "default")
     told = model.learn(X, y)
@@ -70,7 +70,7 @@ def test_the_units_of_the_labels_do_not_matter():
 
 
 def test_a_third_class_changes_no_odds_of_the_first_two():
-    """[-w/2, w/2, 0] gives the two classes the odds they had."""
+    """[-w/2, w/2, 0] keeps the odds of the two classes."""
     X, y = rows(2)
     model = learner(classes=2)
     model.learn(X, y)
@@ -82,7 +82,7 @@ def test_a_third_class_changes_no_odds_of_the_first_two():
 
 @pytest.mark.parametrize("classes", [0, 1, 2, 4])
 def test_a_model_moves_with_its_weights(classes):
-    """A learner started at another one's weights predicts the same; a classifier then takes long steps again."""
+    """A learner started with another's weights predicts the same; a restarted classifier takes long steps again."""
     task = "classification" if classes else "regression"
     X, y = rows(max(classes, 1))
     y = y if classes else X[:, 0] * 3
@@ -98,8 +98,8 @@ def test_a_model_moves_with_its_weights(classes):
     assert_array_equal(np.zeros(3) if classes else tally, model.to_arrays()[0]["tally"])
 
 
-def test_weights_of_another_shape_are_not_taken_over():
-    """A model of other classes leaves the learner as it was."""
+def test_weights_of_another_shape_are_ignored():
+    """Weights for other classes leave the learner unchanged."""
     model = learner(classes=4)
     before = model.weights().coefficients
     model.start_at(Weights(np.ones((3, D)), np.ones(3)))

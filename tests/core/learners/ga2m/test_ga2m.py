@@ -1,4 +1,4 @@
-"""GA2M against plain Python, and what it is made for."""
+"""GA2M compared with plain Python, and the problems it is good at."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def learner(dimension, classes=2, **params):
 
 
 def oracle(Z, y, classes, weights, rate=0.2):
-    """Softmax over cells named by what they are of, with AdaGrad on each, together bounded; probabilities a priori."""
+    """Softmax over named cells, with AdaGrad for each and a common bound on the step; a-priori probabilities."""
     d = Z.shape[1]
     B, C = 32, 8
     w, G, told = {}, {}, []
@@ -44,7 +44,7 @@ def oracle(Z, y, classes, weights, rate=0.2):
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_it_adds_up_cells(classes):
-    """Probabilities of a plain Python loop over named cells, with row weights."""
+    """Probabilities equal a plain Python loop over named cells, with row weights."""
     rng = np.random.default_rng(0)
     Z, weights = rng.normal(size=(200, 4)), rng.uniform(0.2, 3.0, 200)
     y = (Z[:, 0] > 0).astype(np.int64) + (classes == 3) * (Z[:, 1] > 0.5)
@@ -57,7 +57,7 @@ def regression(dimension):
 
 
 def number_oracle(Z, y, weights):
-    """A number and a variance per named cell; numbers and deviations a priori, if no label is far away."""
+    """A number and a variance per named cell; a-priori values and deviations, for labels without outliers."""
     B, C, q, first = 32, 8, 1e-3, 0.1
     w, P, told, R = {}, {}, [], 0.0
     for i, (z, label, weight) in enumerate(zip(Z, y, weights, strict=True)):
@@ -80,7 +80,7 @@ def number_oracle(Z, y, weights):
 
 
 def test_it_adds_up_numbers():
-    """Numbers and deviations of a plain Python loop over named cells, with row weights; a block equals its rows."""
+    """Values and deviations equal a plain Python loop over named cells, with row weights; a block equals its rows."""
     rng = np.random.default_rng(0)
     Z, weights = rng.normal(size=(1200, 4)), rng.uniform(0.2, 3.0, 1200)
     y = np.where(Z[:, 0] > 0, 3.0, -1.0) * np.sign(Z[:, 1]) + rng.normal(size=1200) / 9 + 40.0
@@ -92,7 +92,7 @@ def test_it_adds_up_numbers():
 
 
 def test_one_wild_label_spoils_little():
-    """It widens the range of the labels once; fifty rows later numbers are what they were."""
+    """It widens the range of the labels once; fifty rows later the predictions have recovered."""
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(600, 3))
     y = np.abs(Z[:, 0]) + rng.normal(size=600) / 9
@@ -103,7 +103,7 @@ def test_one_wild_label_spoils_little():
 
 
 def test_numbers_that_change_are_learned_sooner_after_forgetting():
-    """What the cells know counts as unsure again."""
+    """Forgetting makes the cells uncertain again."""
     rng = np.random.default_rng(2)
     Z, errors = rng.normal(size=(3000, 3)), []
     y = np.where(np.arange(3000) < 2500, 1.0, -1.0) * np.sign(Z[:, 0])
@@ -118,7 +118,7 @@ def test_numbers_that_change_are_learned_sooner_after_forgetting():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_one_row_in_cells_that_are_all_new_decides_little(classes):
-    """It moves a score by four times its gradient at most, however many cells it is in."""
+    """It moves a score by at most four times its gradient, however many cells it is in."""
     Z = np.zeros((1, 12))
     built = learner(12, classes)
     built.learn(Z, np.array([1]))
@@ -130,7 +130,7 @@ def test_one_row_in_cells_that_are_all_new_decides_little(classes):
 
 
 def test_stripes_and_boxes_are_learned():
-    """What is parallel to the axes, and an interaction of two columns."""
+    """Labels parallel to the axes, and an interaction of two columns."""
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(3000, 3))
     for y in (np.floor(2 * Z[:, 0]) % 2, (Z[:, 0] > 0) ^ (Z[:, 1] > 0)):
@@ -139,7 +139,7 @@ def test_stripes_and_boxes_are_learned():
 
 
 def test_without_pairs_there_are_no_interactions():
-    """An exclusive or needs them."""
+    """An exclusive or needs pairs."""
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(2000, 3))
     y = ((Z[:, 0] > 0) ^ (Z[:, 1] > 0)).astype(np.int64)
@@ -150,7 +150,7 @@ def test_without_pairs_there_are_no_interactions():
     ("d", "bins", "of_pairs"), [(1, 32, 0), (12, 32, 8), (13, 32, 4), (33, 8, 2), (65, 8, 0), (300, 4, 0)]
 )
 def test_many_columns_have_fewer_bins(d, bins, of_pairs):
-    """So that the cells of a class stay below ten thousand up to 300 columns."""
+    """Bins shrink so that the cells of a class stay below ten thousand up to 300 columns."""
     spec = Spec("classification", d, GA2M.complete({}))
     assert (bins, of_pairs) == (column_bins(d), pair_bins(spec))
     assert cells(spec) < 10_000
@@ -158,7 +158,7 @@ def test_many_columns_have_fewer_bins(d, bins, of_pairs):
 
 
 def test_a_third_class_keeps_the_probabilities_of_the_first_two():
-    """The one column of two classes becomes one for each; the new class has a third of the probability left."""
+    """The single column of two classes is split into one for each; the new class does not change their ratio."""
     rng = np.random.default_rng(2)
     Z = rng.normal(size=(500, 2))
     built = learner(2)

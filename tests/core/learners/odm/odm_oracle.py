@@ -1,4 +1,4 @@
-"""Dynamic ODM as plainly as it can be written: one object per candidate, vectors, no state shared, logs of weights."""
+"""Dynamic ODM written as plainly as possible: one object per candidate, vectors, no shared state, logs of weights."""
 
 import numpy as np
 
@@ -25,11 +25,11 @@ class Candidate:
         self.rows = 0
 
     def objective(self, x, y):
-        """The objective f at the present w."""
+        """The objective f at the current w."""
         return self.w @ self.w / 2 + self.lam * loss(y * (self.w @ x), self.mu, self.theta)
 
     def step(self, x, y, kappa):
-        """One row."""
+        """Learn one row."""
         self.rows += 1
         eta = self.constant or 1 / (self.rows + kappa)
         if self.explicit:
@@ -60,7 +60,7 @@ class Candidate:
 
 
 class Classes:
-    """A candidate with a column for each class: v = W / sqrt 2 and the row's u take the place of w and y x."""
+    """A candidate with one column per class: v = W / sqrt 2 and the row's u replace w and y x."""
 
     def __init__(self, classes, d, explicit=False):
         self.inner, self.classes = Candidate(classes * d, None, 10.0, 0.1, 0.1, explicit), classes
@@ -70,14 +70,14 @@ class Classes:
         return np.sqrt(2) * self.inner.w.reshape(self.classes, -1)
 
     def direction(self, x, y):
-        """U of the row: x times 1 for its class and minus each rival's share for the others, over sqrt 2."""
+        """Return u: x times 1 for its class and minus each rival's share for the others, over sqrt 2."""
         f = self.W @ x
         p = np.where(np.arange(self.classes) == y, 0.0, np.exp(f - f.max()))
         pulls = np.where(np.arange(self.classes) == y, 1.0, -p / p.sum())
         return np.outer(pulls, x).ravel() / np.sqrt(2)
 
     def step(self, x, y, kappa):
-        """One row; what it costs, before it is learned."""
+        """Learn one row and return its cost before learning."""
         u = self.direction(x, y)
         cost = self.inner.objective(u, 1.0)
         self.inner.step(u, 1.0, kappa)
@@ -85,7 +85,7 @@ class Classes:
 
 
 class MeanSquare:
-    """The mean |x|^2, a row counting at most ten times the mean before it."""
+    """The mean |x|^2; a row counts as at most ten times the mean before it."""
 
     def __init__(self):
         self.rows, self.mean = 0, 0.0
@@ -98,7 +98,7 @@ class MeanSquare:
         return self.mean
 
     def near(self, x):
-        """The row as it is learned: beyond twice the mean, the farther out the smaller."""
+        """The row as it is learned: beyond twice the mean it shrinks with its distance."""
         return x * min(1.0, 2 * self.mean / (x @ x))
 
 
@@ -112,7 +112,7 @@ class Anytime:
         self.rows, self.square = 0, MeanSquare()
 
     def mixture(self):
-        """The weights of the linear model in use."""
+        """The weights of the current linear model."""
         return sum(np.exp(b) * candidate.w for b, candidate in zip(self.logs, self.candidates, strict=True))
 
     def learn(self, x, y):
@@ -134,7 +134,7 @@ class Anytime:
 
 
 class Paper:
-    """Algorithms 1 and 2 with the sign put right and losses divided by C; T, C and V_T are known."""
+    """Algorithms 1 and 2 with the sign corrected and losses divided by C; T, C and V_T are known."""
 
     def __init__(self, d, T, C, V, lam=10.0, mu=0.1, theta=0.1):
         self.N = int(np.ceil(np.log2(2 * C * T / V) / 2)) + 1

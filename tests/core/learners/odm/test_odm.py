@@ -1,4 +1,4 @@
-"""ODM and dynamic ODM: against the literal oracle, and what they promise beside it."""
+"""ODM and dynamic ODM: compared with the literal oracle, and their other promises."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def built(algorithm="dynamic_odm", d=4, classes=2, **more):
 
 
 def stream(rows=300, d=4, seed=0, flip=None):
-    """Normal rows and noisy linear labels, turned around from row ``flip`` on."""
+    """Normal rows and noisy linear labels, which flip from row ``flip`` on."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, d))
     y = X @ np.arange(1.0, d + 1) + rng.normal(size=rows) > 0
@@ -39,7 +39,7 @@ def follow(learner, oracle, X, y, bias=True):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("lam", "mu", "theta"), [(10.0, 0.1, 0.1), (0.3, 2.0, 0.4), (200.0, 0.5, 0.0)])
 def test_anytime_equals_the_oracle(lam, mu, theta, bias):
-    """Mixture weights before every row are those of the slow form, through every split."""
+    """Mixture weights before every row equal those of the slow form, through every split."""
     X, y = stream(300, flip=150)
     learner = built(loss_weight=lam, deviation_tradeoff=mu, tolerance=theta, bias=bias)
     oracle = Anytime(4 + bias, lam, mu, theta)
@@ -49,7 +49,7 @@ def test_anytime_equals_the_oracle(lam, mu, theta, bias):
 
 @pytest.mark.parametrize(("T", "C", "V"), [(300, 40.0, 1.0), (300, 0.5, 30.0), (1000, 1e-3, 1e-6)])
 def test_the_papers_variant_equals_the_oracle(T, C, V):
-    """Mixture weights before every row are those of Algorithms 1 and 2."""
+    """Mixture weights before every row equal those of Algorithms 1 and 2."""
     X, y = stream(300, flip=150)
     oracle = Paper(5, T, C, V)
     learner = built(variant="paper", horizon=T, bound=C, variation=V)
@@ -59,7 +59,7 @@ def test_the_papers_variant_equals_the_oracle(T, C, V):
 
 @pytest.mark.parametrize("params", [{}, {"variant": "paper"}, {"learning_rate": 0.05}, {"step": "explicit"}])
 def test_odm_is_one_candidate(params):
-    """The learner ``odm`` takes a candidate's steps, whatever kind of step is asked for."""
+    """``odm`` takes the steps of one candidate, whatever kind of step is configured."""
     X, y = stream(200)
     learner = built("odm", **params)
     explicit = "learning_rate" not in params and bool(params)
@@ -76,7 +76,7 @@ def test_odm_is_one_candidate(params):
 
 @pytest.mark.parametrize(("rows", "epochs"), [(0, 1), (7, 1), (8, 2), (15, 2), (16, 3), (1000, 8), (1024, 9)])
 def test_candidates_grow_with_the_rows(rows, epochs):
-    """After 8, 16, 32 ... rows there is one more; their weights are shares of one."""
+    """There is one more after 8, 16, 32 ... rows; their weights add up to one."""
     learner = built()
     learner.learn(*stream(rows))
     assert [8 * 2**i for i in range(epochs)] == learner.info()["epochs"]
@@ -84,7 +84,7 @@ def test_candidates_grow_with_the_rows(rows, epochs):
 
 
 def test_a_fixed_number_of_candidates_stays():
-    """With a number given, all are there from the start and the last one starts again, too."""
+    """With a fixed number, all exist from the start, and the last one restarts, too."""
     X, y = stream(64)
     learner = built(candidates=3)
     assert [8, 16, 32] == learner.info()["epochs"]
@@ -105,7 +105,7 @@ def test_splitting_leaves_the_tail_most_of_its_weight():
 
 @pytest.mark.parametrize("explicit", [False, True])
 def test_classes_equal_the_oracle(explicit):
-    """Columns after every row are those of the slow form, whose direction is the softmax of the rivals."""
+    """Columns after every row equal those of the slow form, whose direction is the softmax of the rivals."""
     X, _ = stream(300)
     y = np.argmax(X[:, :3], axis=1)
     learner = built("odm", classes=3, step="explicit" if explicit else "implicit")
@@ -120,7 +120,7 @@ def test_classes_equal_the_oracle(explicit):
 
 
 def test_several_classes_follow_a_change():
-    """After it the candidates that have seen the present weigh most."""
+    """After the change, predictions are soon mostly right again."""
     X, _ = stream(3000)
     y = np.argmax(X[:, :3], axis=1)
     y[2000:] = (y[2000:] + 1) % 3
@@ -130,7 +130,7 @@ def test_several_classes_follow_a_change():
 
 
 def test_in_a_majority_vote_each_candidate_votes_for_one_class():
-    """Scores are sums of the votes, 1 for one class and -1 for the others; who knows no class does not vote."""
+    """Scores are sums of votes, 1 for one class and -1 for the others; a candidate without weights does not vote."""
     X, _ = stream(700)
     y = np.argmax(X[:, :3], axis=1)
     learner = built(classes=3, vote="majority")
@@ -146,7 +146,7 @@ def test_in_a_majority_vote_each_candidate_votes_for_one_class():
 
 
 def test_a_late_class_is_learned():
-    """A third class that appears after 2000 rows is predicted rarely before its rows, and well after some hundred."""
+    """A third class that appears after 2000 rows is rarely predicted before its rows, and well after some hundred."""
     X, _ = stream(4000)
     y = np.argmax(X[:, :3], axis=1)
     early = y[:2000] < 2
@@ -159,7 +159,7 @@ def test_a_late_class_is_learned():
 
 
 def test_restarts_follow_a_change():
-    """After all labels turn around, the bank is right again at once, where the single learner is not."""
+    """After all labels flip, the bank is right again at once, the single learner is not."""
     X, y = stream(40_000, flip=39_000)
     late = slice(39_020, 39_200)
     bank, single = (built(name).learn(X, y).value for name in ("dynamic_odm", "odm"))
@@ -168,7 +168,7 @@ def test_restarts_follow_a_change():
 
 
 def test_forgetting_starts_the_steps_again():
-    """After ``forget`` a candidate goes on from its weights with the steps of a new epoch."""
+    """After ``forget`` a candidate keeps its weights and takes the steps of a new epoch."""
     X, y = stream(120)
     learner, oracle, squares = built("odm"), Candidate(5, None, 10.0, 0.1, 0.1, False), MeanSquare()
     for i in range(len(y)):
@@ -184,7 +184,7 @@ def test_forgetting_starts_the_steps_again():
 
 
 def test_a_majority_vote_counts_signs():
-    """With one candidate the vote tells the label of its score; there is no linear model to show."""
+    """With one candidate the vote is the label of its score; there is no linear model to show."""
     X, y = stream(400)
     majority, weighted = built(vote="majority"), built()
     assert_array_equal(majority.learn(X[:8], y[:8]).value, weighted.learn(X[:8], y[:8]).value)
@@ -193,7 +193,7 @@ def test_a_majority_vote_counts_signs():
 
 
 def test_probabilities_are_calibrated():
-    """On a stationary stream, rows told .8 to .9 for their class are right about as often."""
+    """On a stationary stream, predictions of .8 to .9 are right about as often."""
     X, y = stream(20_000)
     told = built().learn(X, y)
     sure = told.probabilities.max(axis=1)[5000:]
@@ -204,7 +204,7 @@ def test_probabilities_are_calibrated():
 
 
 def test_the_margin_is_shown():
-    """Info tells mean and deviation of the margins told lately."""
+    """``info`` has the mean and deviation of recent margins."""
     X, y = stream(900)
     learner = built("odm")
     margins = []

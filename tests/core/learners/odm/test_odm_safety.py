@@ -1,4 +1,4 @@
-"""Dynamic ODM under inputs that break naive forms, on long streams, and its state."""
+"""Dynamic ODM with inputs that break naive implementations, on long streams, and its state."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ STEPS = (
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.filterwarnings("error")
 def test_units_leave_everything_finite(params, size, classes):
-    """Rows of any size, without scaling and with any step, leave a finite state within its ball."""
+    """Rows of any size, unscaled and with any step, leave a finite state within its ball."""
     X, y = stream(300)
     learner = built(classes=classes, **params)
     y = y + 2 * (X[:, 0] > 0.5) if classes > 2 else y
@@ -33,7 +33,7 @@ def test_units_leave_everything_finite(params, size, classes):
 
 @pytest.mark.parametrize("params", STEPS[:2], ids=str)
 def test_collinear_and_constant_columns_do_no_harm(params):
-    """Copies, sums and constants beside the columns leave the predictions about as good."""
+    """Copies, sums and constants as further columns leave the predictions about as good."""
     X, y = stream(3000)
     more = np.hstack([X, X, X.sum(axis=1, keepdims=True), np.zeros((3000, 1)), np.full((3000, 1), 3.0)])
     right = [(built(d=Z.shape[1], **params).learn(Z, y).value == y).mean() for Z in (X, np.ascontiguousarray(more))]
@@ -41,7 +41,7 @@ def test_collinear_and_constant_columns_do_no_harm(params):
 
 
 def test_one_huge_row_costs_nothing_even_unscaled():
-    """A row times 1e8 moves the implicit step by next to nothing, and the step sizes after it neither."""
+    """A row times 1e8 hardly moves the implicit step or the step sizes after it."""
     X, y = stream(3000)
     spoiled = X.copy()
     spoiled[1000] *= 1e8
@@ -50,7 +50,7 @@ def test_one_huge_row_costs_nothing_even_unscaled():
 
 
 def test_weights_never_underflow():
-    """However long one candidate is the better one, none of the others falls below its share."""
+    """However long one candidate stays better, no other falls below its minimal share."""
     X, y = stream(150_000)
     learner = built()
     learner.learn(X, y)
@@ -61,7 +61,7 @@ def test_weights_never_underflow():
 
 
 def test_the_papers_weights_come_back_from_underflow():
-    """A candidate without any share to speak of has its sum of losses, and can be the best one again."""
+    """A candidate whose share underflowed keeps its sum of losses, and can become the best again."""
     X, y = stream(20_000)
     learner = built(variant="paper", horizon=10.0, bound=10.0)
     learner.learn(X, y)
@@ -75,8 +75,8 @@ def test_the_papers_weights_come_back_from_underflow():
     assert behind == learner.shares.argmax()
 
 
-def test_states_of_classes_that_were_learned_one_against_the_rest_go_on():
-    """Their columns may be larger together than those of a candidate can be: they load, shrink, and say the same."""
+def test_one_versus_rest_states_still_load():
+    """Their columns may be larger in total than a candidate's can be: they load, shrink, and predict much the same."""
     X, _ = stream(400)
     y = np.argmax(X[:, :3], axis=1)
     learner, older = built("odm", classes=3), built("odm", classes=3)

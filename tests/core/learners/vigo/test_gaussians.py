@@ -1,4 +1,4 @@
-"""The Gaussians of VIGO: closed form, factorisation, densities, what no input may break, forgetting."""
+"""The Gaussians of VIGO: closed form, factorisation, densities, robustness to any input, forgetting."""
 
 import math
 
@@ -34,7 +34,7 @@ def two_classes(rows, D, seed=0):
 
 @pytest.mark.parametrize("D", [1, 2, 5, 40])
 def test_updates_in_any_portions_give_the_sums_of_all_rows(D):
-    """Whatever rows were taken in together, m and A are the mean and the scatter of all of them: the closed form."""
+    """However rows are grouped into updates, m and A are the mean and scatter of all rows: the closed form."""
     X, y = two_classes(400, D)
     learner = built("vigod", D, 2, batch_size=7, delta=1e-300)
     learner.learn(X, y)
@@ -50,7 +50,7 @@ def test_updates_in_any_portions_give_the_sums_of_all_rows(D):
 
 @pytest.mark.parametrize("D", [1, 3, 30])
 def test_the_rank_one_update_is_the_factorisation(D):
-    """After mistakes in a row, which change L by rank one, L L' is still W^{-1} / nu."""
+    """After consecutive mistakes, which change L by rank one, L L' is still W^{-1} / nu."""
     X, _ = two_classes(300, D)
     learner = built("vigo", D, 2, variant="paper")
     for i in range(300):
@@ -65,7 +65,7 @@ def test_the_rank_one_update_is_the_factorisation(D):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_densities_are_those_of_the_literature(kind):
-    """The explanation's densities are the normal and the Student-t density of the class's own mean and covariance."""
+    """The explanation's densities are the normal and Student-t densities of the class's own mean and covariance."""
     X, y = two_classes(500, 4)
     learner = built(kind, 4, 2, batch_size=50)
     learner.learn(X, y)
@@ -84,7 +84,7 @@ def test_densities_are_those_of_the_literature(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_explanation_explains_the_prediction(kind):
-    """Share and densities give the predicted class and the probabilities, and predicting stays without effect."""
+    """Shares and densities give the predicted class and the probabilities, and explaining changes nothing."""
     X, y = two_classes(300, 3)
     learner = built(kind, 3, 2, batch_size=30)
     learner.learn(X, y)
@@ -100,7 +100,7 @@ def test_the_explanation_explains_the_prediction(kind):
 
 
 def test_ambiguity_tells_doubt_from_strangeness():
-    """Between two classes the entropy is high and the row typical; far from both it is sure of itself, and atypical."""
+    """A row between two classes has high entropy and is typical; a row far from both has low entropy and is not."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)
     learner = built("vigo", 2, 2)
@@ -114,7 +114,7 @@ def test_ambiguity_tells_doubt_from_strangeness():
 
 
 def test_an_explanation_before_the_first_row_is_empty():
-    """Without rows there is no density; classes that were announced only are not explained."""
+    """Without rows there is no density; a class that was only announced is not explained."""
     assert {"classes": [], "ambiguity": None} == built("vigo", 2).explain(np.zeros((1, 2)))
     learner = built("vigo", 2, 3)
     learner.learn(np.ones((1, 2)), np.array([1]))
@@ -124,7 +124,7 @@ def test_an_explanation_before_the_first_row_is_empty():
 
 
 def awkward(name, rows=600, seed=0):
-    """Rows that break a plain covariance, with two classes in the first column."""
+    """Rows that break a plain covariance, with two classes separated by the first column."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, rows)
     X = rng.normal(size=(rows, 6))
@@ -151,7 +151,7 @@ def awkward(name, rows=600, seed=0):
 @pytest.mark.parametrize("name", ["constant", "collinear", "copies", "tiny", "scales", "one-hot", "late"])
 @pytest.mark.filterwarnings("error")
 def test_no_features_break_the_factorisation(kind, variant, name):
-    """Constant, collinear, copied, tiny, unlike and one-hot columns, and columns that begin to vary late."""
+    """Constant, collinear, copied, tiny, differently scaled and one-hot columns, and columns that vary only late."""
     X, y = awkward(name)
     learner = built(kind, 6, 2, batch_size=20, variant=variant)
     told = learner.learn(X, y)
@@ -163,7 +163,7 @@ def test_no_features_break_the_factorisation(kind, variant, name):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_scales_do_not_matter(kind):
-    """By default columns in other units, powers of two, give the same labels and probabilities."""
+    """By default columns in other units (powers of two) give the same labels and probabilities."""
     X, y = two_classes(400, 4)
     plain, scaled = built(kind, 4, 2, batch_size=50), built(kind, 4, 2, batch_size=50)
     expected = plain.learn(X, y)
@@ -173,15 +173,15 @@ def test_scales_do_not_matter(kind):
 
 
 def test_a_column_that_never_varied_changes_nothing():
-    """A constant column leaves labels and point densities as they are without it, whatever its value."""
+    """With or without a constant column, predictions are the same, whatever its value."""
     X, y = two_classes(300, 2)
     constant = np.hstack([X, np.full((300, 1), 1e9)])
     assert_array_equal(built("vigod", 2, 2).learn(X, y).value, built("vigod", 3, 2).learn(constant, y).value)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_as_many_classes_as_there_may_be(kind):
-    """The bound's number of classes is learned, each scores from its first row on; a state of one more is refused."""
+def test_the_largest_number_of_classes_works(kind):
+    """All classes up to the bound are learned and scored from their first row; a state with one more is refused."""
     rng = np.random.default_rng(0)
     learner = built(kind, 8, batch_size=10)
     centres = rng.normal(size=(CLASS_BOUND, 8)) * 100
@@ -201,15 +201,15 @@ def test_as_many_classes_as_there_may_be(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_declared_ranges_are_taken_and_grow(kind):
-    """A declared range is in force before the first row, and grows with the first value outside."""
+def test_declared_ranges_are_used_and_grow(kind):
+    """A declared range applies before the first row, and grows with the first value outside it."""
     learner = built(kind, 2, 1, ranges=((0.0, 1.0), None))
     learner.learn(np.array([[0.5, 3.0], [1.5, 4.0]]), np.zeros(2, dtype=np.int64))
     assert_array_equal([[0.0, 3.0], [1.5, 4.0]], learner.state.features[[LOW, HIGH]])
 
 
-def test_the_declared_range_is_what_the_test_measures_in():
-    """The same shift of a class mean alarms in a narrow range, and not in a wide one."""
+def test_the_test_of_means_uses_the_declared_range():
+    """The same shift of a class mean raises an alarm in a narrow range, but not in a wide one."""
     rng = np.random.default_rng(3)
     X = rng.uniform(size=(2000, 1))
     X[1000:] *= 0.3
@@ -224,7 +224,7 @@ def test_the_declared_range_is_what_the_test_measures_in():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_forgetting_makes_the_next_rows_count(kind):
-    """No class counts for more than |B| rows afterwards; densities stay in place, and drift is followed sooner."""
+    """Afterwards no class counts as more than |B| rows; densities stay, and drift is followed sooner."""
     X, y = two_classes(6000, 3)
     params = {"batch_size": 50} | ({"delta": 1e-300} if kind == "vigod" else {})  # no resets
     kept, forgot, again = (built(kind, 3, 2, **params) for _ in range(3))

@@ -1,4 +1,4 @@
-"""VIGO, VIGOd and VIGOw against the oracles, and their alarms."""
+"""VIGO, VIGOd and VIGOw compared with the oracles, and their alarms."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ KINDS = ("vigo", "vigod", "vigow")
 
 
 def feed(learner, X, y, known=0):
-    """Learn row by row, classes as they come; the a-priori classes, probabilities and alarms by stream row."""
+    """Learn row by row, adding classes as they appear; return a-priori classes, probabilities, and (row, alarm)."""
     values, shares, alarms = [], [], []
     for i in range(len(y)):
         while known <= y[i]:
@@ -28,7 +28,7 @@ def feed(learner, X, y, known=0):
 
 
 def drifting(rows=600, D=3, classes=3, seed=0, rare=0.15):
-    """Gaussian classes of unlike scales and shapes, one of them rare and late; at half the centres move."""
+    """Gaussian classes of different scales and shapes, one rare and late; halfway the centres move."""
     rng = np.random.default_rng(seed)
     y = rng.choice(classes, rows, p=[(1 - rare) / (classes - 1)] * (classes - 1) + [rare])
     y[: rows // 10] %= 2
@@ -49,7 +49,7 @@ def whole(X):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_default_is_the_repaired_form(kind, seed):
-    """Classes, probabilities and alarms are the slow oracle's, through a late class, resets and windows."""
+    """Classes, probabilities and alarms equal the slow oracle's, through a late class, resets and windows."""
     X, y = drifting(seed=seed)
     oracle = Repaired(kind, 3, 40)
     expected, p = oracle.learn(X, y)
@@ -64,7 +64,7 @@ def test_the_default_is_the_repaired_form(kind, seed):
 @pytest.mark.parametrize("reset", ["full", "mean"])
 @pytest.mark.parametrize("reset_on", ["class_mean", "both"])
 def test_vigod_resets_as_asked(reset, reset_on):
-    """Each kind of reset and of alarm follows the oracle, with the numbers that an alarm tells."""
+    """Each kind of reset and of alarm follows the oracle, including the numbers in the alarm."""
     X, y = drifting(rows=900, seed=5)
     X[:, 0] += np.where((np.arange(len(y)) > 600) & (y == 0), 2.0, 0.0)
     options = {"reset": reset, "reset_on": reset_on, "delta": 0.1}
@@ -98,7 +98,7 @@ def test_the_paper_s_variant_is_the_pseudo_code(kind, seed):
 
 
 def test_the_paper_s_building_step_ends_for_all_at_once():
-    """By default a class is done after |B| rows of its own; in the paper one rare class keeps all of them building."""
+    """By default a class is built after |B| rows of its own; in the paper one rare class keeps all of them building."""
     rng = np.random.default_rng(0)
     y = (np.arange(300) % 100 == 0).astype(np.int64)
     X = rng.normal(size=(300, 2)) + y[:, None]
@@ -109,7 +109,7 @@ def test_the_paper_s_building_step_ends_for_all_at_once():
 
 
 def test_alarms_are_given_once():
-    """Taking clears them, and so does the next block: they are no part of the state."""
+    """Taking alarms clears them, and so does the next block: they are not part of the state."""
     X, y = drifting(rows=1200, classes=2, rare=0.5, seed=2)
     learner = built("vigod", 3, 2, batch_size=50)
     learner.learn(X, y)
@@ -121,7 +121,7 @@ def test_alarms_are_given_once():
 
 
 def test_an_alarm_names_at_most_ten_columns_the_widest_first():
-    """Of twelve columns that move, the ten that move most in their ranges are told, in that order."""
+    """Of twelve shifted columns, the alarm lists the ten that moved most relative to their ranges, in that order."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(200, 12)), np.zeros(200, dtype=np.int64)
     X[100:] += np.arange(12, 0, -1) * 5.0
@@ -136,7 +136,7 @@ def test_an_alarm_names_at_most_ten_columns_the_widest_first():
 
 
 def test_own_tests_follow_from_the_parameters():
-    """VIGOd has its test of class means always, that of the error rate where it resets; the others have none."""
+    """VIGOd always tests class means, and the error rate if that resets it; the others have no test."""
     assert () == find("vigo").own_tests(find("vigo").complete({}))
     assert () == find("dfop").own_tests(find("dfop").complete({}))
     entry = find("vigod")

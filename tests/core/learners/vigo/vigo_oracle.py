@@ -1,7 +1,7 @@
-"""VIGO, VIGOd and VIGOw written down row by row with lists and plain matrices: slow, and easy to compare with the text.
+"""VIGO, VIGOd and VIGOw row by row, with lists and plain matrices: slow, and easy to compare with the text.
 
-``Paper`` is the pseudo-code, VIG's iterations included; VIGOd works on rows scaled to [0, 1]. ``Repaired`` is what
-kernels.py and gaussians.py promise as the default. Both add a class when its first row comes.
+``Paper`` is the pseudo-code, including VIG's iterations; VIGOd works on rows scaled to [0, 1]. ``Repaired`` is the
+default that kernels.py and gaussians.py promise. Both add a class at its first row.
 """
 
 import math
@@ -31,7 +31,7 @@ def student(x, mean, scale, freedom):
 
 
 def vig(rows, m0, beta0, nu0, W0, iterations=60):
-    """Algorithm 1 on n rows: m, H, nu and W updated in turn until nothing moves; E[Lambda] starts as nu_0 W_0."""
+    """Algorithm 1 on n rows: update m, H, nu and W in turn until convergence; E[Lambda] starts as nu_0 W_0."""
     n, mean = len(rows), np.mean(rows, axis=0)
     S = sum(np.outer(x - mean, x - mean) for x in rows)
     J = np.outer(mean - m0, mean - m0)
@@ -45,7 +45,7 @@ def vig(rows, m0, beta0, nu0, W0, iterations=60):
 
 
 class Gaussian:
-    """What is known of one class."""
+    """The state of one class."""
 
     def __init__(self, D):
         self.m, self.beta, self.nu, self.W = np.zeros(D), 0.0, float(D), np.eye(D)
@@ -62,7 +62,7 @@ class Paper:
         self.classes, self.building, self.window, self.alarms = [], kind != "vigo", 0, []
 
     def predict(self, x):
-        """The class of the largest prior times density among those that have rows."""
+        """The class with the largest prior times density among those that have rows."""
         scores = [
             -np.inf if not one.seen else self.prior(one) + gaussian(x, one.m, np.linalg.inv(one.nu * one.W))
             for one in self.classes
@@ -85,7 +85,7 @@ class Paper:
         return np.array(told)
 
     def absorb(self, row, x, k, wrong):
-        """One turn of the loops after the label is revealed."""
+        """One pass of the loops after the label is revealed."""
         if self.building and all(one.seen >= self.batch for one in self.classes):
             self.building = False
             total = sum(one.c for one in self.classes)
@@ -111,7 +111,7 @@ class Paper:
                 own.beta = self.batch
 
     def test(self, row, k):
-        """(12), and what follows where it fires."""
+        """Equation (12), and its consequences if it fires."""
         own = self.classes[k]
         if own.beta == 0:
             return
@@ -159,7 +159,7 @@ class Repaired:
         return one
 
     def prior(self, one):
-        """What the class counts for."""
+        """The count of the class."""
         return one.c + one.old + (1.0 if self.slides else 0.0)
 
     def predict(self, x):
@@ -177,7 +177,7 @@ class Repaired:
         return int(np.argmax(point)), p / p.sum()
 
     def absorb(self, row, x, k, wrong):
-        """The row joins its class; whether that, or all classes, are made anew."""
+        """Add the row to its class, and update that class or all of them if due."""
         self.rows.append(x)
         own = self.classes[k]
         building = own.seen < self.batch
@@ -202,14 +202,14 @@ class Repaired:
                     one.sigma = self.sigma(one)
 
     def slide(self):
-        """The window of counts ends; the first one counts as |B| rows with the ones it began with."""
+        """End the window of counts; the first window is scaled to |B| rows."""
         total = self.batch if self.slides else sum(one.c for one in self.classes)
         for one in self.classes:
             one.old, one.c = self.batch * one.c / total, 0.0
         self.slides, self.window = True, 0
 
     def test(self, row, k):
-        """Both tests, and the reset."""
+        """Run both tests, and reset."""
         own, n = self.classes[k], self.batch
         inverse = 1 / own.beta + 1 / n
         cut = math.sqrt(math.log(4 * self.D / self.delta) * inverse / 2)
@@ -231,7 +231,7 @@ class Repaired:
                 one.c = 1.0
 
     def update(self, own):
-        """The closed form, then Sigma with the ranges and variances of now."""
+        """The closed form, then Sigma with the current ranges and variances."""
         n, mean = len(own.rows), np.mean(own.rows, axis=0)
         S = sum(np.outer(x - mean, x - mean) for x in own.rows)
         own.A = own.A + S + own.beta * n / (own.beta + n) * np.outer(mean - own.m, mean - own.m)
