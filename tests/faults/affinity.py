@@ -1,4 +1,4 @@
-"""A balancer in the test's own process: each model goes to one of the services that are ready, by hashing its name."""
+"""A balancer in the test's own process: each model goes to one of the ready services, chosen by hashing its name."""
 
 import hashlib
 import threading
@@ -11,13 +11,13 @@ LOOK_S = 0.02
 
 
 class Router:
-    """Looks at every service's /readyz all the time, and knows where each model belongs.
+    """Polls every service's /readyz and knows where each model belongs.
 
     Args:
-        services: all of them, in an order that stays.
+        services: all of them, in a fixed order.
 
     Attributes:
-        sent: (model, service) of every row that was answered with 200, in order.
+        sent: (model, service) of every row answered with 200, in order.
     """
 
     def __init__(self, services: Sequence[Service]) -> None:
@@ -30,22 +30,22 @@ class Router:
             thread.start()
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._ended.set()
         for thread in self._threads:
             thread.join()
 
     def home(self, model: str) -> int:
-        """The service of a model: the highest of the hashes of both names, as long as that one is ready."""
+        """The service of a model: the ready service with the highest hash of both names."""
         ready = [*self._ready] or range(len(self._services))
         return max(ready, key=lambda at: hashlib.blake2b(f"{model} {at}".encode()).digest())
 
     def homes(self, models: Sequence[str]) -> dict[str, int]:
-        """Of several models."""
+        """The services of several models."""
         return {model: self.home(model) for model in models}
 
     def until(self, at: int, *, ready: bool) -> None:
-        """Wait until a service is known to be ready, or not to be."""
+        """Wait until a service is known to be ready, or known not to be."""
         assert ready is eventually(ready, lambda: at in self._ready)
 
     def _watch(self, at: int) -> None:
@@ -56,17 +56,17 @@ class Router:
                 self._ready.discard(at)
 
     def client(self, _: Service, model: str) -> "Routed":
-        """What ``Load`` makes its clients with."""
+        """Make a client for ``Load``."""
         return Routed(self, self._services, model)
 
 
 class Routed:
-    """A client whose rows go where their model belongs, on a connection of its own to each service.
+    """A client that sends rows to the service of their model, on a separate connection to each service.
 
     Args:
-        router: knows where.
+        router: knows the service of each model.
         services: all of them.
-        model: name.
+        model: name of the model.
     """
 
     def __init__(self, router: Router, services: Sequence[Service], model: str) -> None:
@@ -74,10 +74,10 @@ class Routed:
         self._clients = [Client(service, model) for service in services]
 
     def send(self, row: Row) -> Answer:
-        """One try.
+        """Try once.
 
         Raises:
-            OSError, HTTPException: the connection broke; nothing is known of the row.
+            OSError, HTTPException: the connection broke; the fate of the row is unknown.
         """
         home = self._router.home(self._model)
         answer = self._clients[home].send(row)
@@ -86,6 +86,6 @@ class Routed:
         return answer
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         for client in self._clients:
             client.close()

@@ -1,4 +1,4 @@
-"""Clients in threads, each with draws of its own, that go on until they are told to finish."""
+"""Clients in threads, each with its own random draws, that go on until they are told to finish."""
 
 import random
 import threading
@@ -18,7 +18,7 @@ class Clients(ABC):
     Args:
         services: each client goes to any of them.
         clients: how many.
-        seed: of what they do.
+        seed: of their draws.
 
     Attributes:
         counts: what happened.
@@ -48,7 +48,7 @@ class Clients(ABC):
         for thread in self._threads:
             thread.join(PATIENCE_S)
         self._over.set()
-        assert not any(thread.is_alive() for thread in self._threads), "a client was never answered"
+        assert not any(thread.is_alive() for thread in self._threads), "a client never got an answer"
         assert [] == self.failures, self.failures[:3]
 
     def _guarded(self, number: int, draw: random.Random) -> None:
@@ -59,4 +59,4 @@ class Clients(ABC):
 
     @abstractmethod
     def _client(self, number: int, draw: random.Random) -> None:
-        """What a client does."""
+        """Act as one client until told to finish."""

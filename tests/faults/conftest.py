@@ -1,4 +1,4 @@
-"""Fixtures of the fault tests: processes that are gone when the test is over."""
+"""Fixtures of the fault tests; their processes end with the test."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.faults.rebuild import bare, learnt
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Service]]:
-    """Makes services, not yet started, each with a directory of its own."""
+    """Makes services that are not started yet, each with its own directory."""
     made: list[Service] = []
 
     def make(**settings: object) -> Service:
@@ -28,7 +28,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Service]]:
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    """A store of the test's own, started."""
+    """A started store for one test."""
     server = Store()
     try:
         yield server.start()
@@ -38,7 +38,7 @@ def store() -> Iterator[Store]:
 
 @pytest.fixture
 def proxy(store: Store) -> Iterator[Proxy]:
-    """In front of the store."""
+    """A proxy in front of the store."""
     made = Proxy(store.directory / "p", store.socket).start()
     yield made
     made.end()
@@ -46,7 +46,7 @@ def proxy(store: Store) -> Iterator[Proxy]:
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that nothing ever happens to."""
+    """A service without any faults."""
     service = Service(tmp_path_factory.mktemp("undisturbed"))
     try:
         yield service.start()
@@ -56,7 +56,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def clean(undisturbed: Service) -> Callable[[Sequence[Row]], tuple[list[dict[str, Any]], bytes]]:
-    """What a clean twin says of the same rows, sent one after the other: its answers and its state."""
+    """Learns the same rows on an undisturbed service, one after the other; returns its answers and its state."""
 
     def learn(table: Sequence[Row]) -> tuple[list[dict[str, Any]], bytes]:
         undisturbed.create("twin")

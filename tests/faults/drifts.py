@@ -1,4 +1,4 @@
-"""A real drift for a real model: rows whose features move, in one batch, so that one entry raises the alarms."""
+"""A real drift for a real model: rows whose features shift, in one batch, so that one entry raises the alarms."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ def table(count: int, centre: float, seed: int) -> dict[str, Any]:
 
 
 def learn(service: Service, body: dict[str, Any], name: str = "m", key: str = "") -> int:
-    """Learn a batch; the version it made."""
+    """Learn a batch; return the version it made."""
     headers = {"Idempotency-Key": key} if key else {}
     answer = service.request("POST", f"/models/{name}/feedback/batch", body, **headers)
     assert 200 == answer.status, answer.body
@@ -28,19 +28,19 @@ def learn(service: Service, body: dict[str, Any], name: str = "m", key: str = ""
 
 
 def calm(service: Service, name: str = "m", seed: int = 1) -> None:
-    """A model that has learned a world that does not move; what moves then is one event for a while."""
+    """Create a model that has learned stationary rows; the next drift is one event for a while."""
     service.create(name, watch={"episode_rows": EPISODE})
     learn(service, table(BEFORE, 0.0, seed), name)
     assert [] == service.get(f"/models/{name}/drift")["events"]
 
 
 def moved(seed: int = 1) -> dict[str, Any]:
-    """The batch that follows it, of a world that has moved."""
+    """The next batch, with shifted features."""
     return table(AFTER, 3.0, seed)
 
 
 def events(service: Service, name: str = "m") -> list[dict[str, Any]]:
-    """The events of a model among those of all; asking for these loads no model."""
+    """The events of a model from the list of all events; this request loads no model."""
     found, cursor = [], ""
     while cursor is not None:
         page = service.get(f"/drift?limit=1000{cursor and '&cursor=' + cursor}")
@@ -52,11 +52,11 @@ class Stream:
     """An open /drift/stream; context manager.
 
     Args:
-        service: where.
-        last: the id to go on behind, "" for none.
+        service: the service to ask.
+        last: the id to continue after; "" for none.
 
     Attributes:
-        joined: the later alarms that ``drifts`` has passed over.
+        joined: the later alarms that ``drifts`` has skipped.
     """
 
     def __init__(self, service: Service, last: str = "") -> None:
@@ -74,7 +74,7 @@ class Stream:
         self._connection.close()
 
     def drifts(self, count: int) -> list[dict[str, Any]]:
-        """The next so many drifts, with the alarms that join one before the next one is told."""
+        """The next ``count`` drifts; alarms that join an event are collected on the way."""
         found: list[dict[str, Any]] = []
         while len(found) < count:
             frame = self.next()

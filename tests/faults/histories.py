@@ -1,4 +1,4 @@
-"""Clients that record what they send and what they are answered, for the judge."""
+"""Clients that record what they send and the answers they get, for the judge."""
 
 import random
 import time
@@ -24,16 +24,16 @@ WEIGHTS = (8, 2, 3, 5, 3, 4, 2)
 
 
 class Historians(Clients):
-    """Concurrent clients of one model, each at any of the services.
+    """Concurrent clients of one model; each call goes to any of the services.
 
-    Rows with ids are sent until they are acknowledged; rows without are sent once, whatever comes of them. Now and then
-    a client sends a row again that has been acknowledged.
+    Rows with ids are sent until they are acknowledged; rows without are sent once, whatever happens. Now and then
+    a client repeats a row that was acknowledged.
 
     Args:
-        services: where they go.
+        services: the services to call.
         clients: how many.
-        seed: of what they do.
-        calls: after how many each stops by itself; 0: when told to.
+        seed: of their draws.
+        calls: the number after which each stops; 0: when told to.
 
     Attributes:
         history: their calls.
@@ -45,7 +45,7 @@ class Historians(Clients):
         self.history: list[Call] = []
 
     def verdict(self) -> list[str]:
-        """What the judge finds, after a last look at the model."""
+        """The contradictions that the judge finds, after a final read of the model."""
         while (read := self._read(random.Random(0), {"strong": True})).answer is None:
             time.sleep(PAUSE_S)
         self.history.append(read)

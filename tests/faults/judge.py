@@ -1,22 +1,22 @@
 """A judge of histories: whether one serial log explains what clients saw. It shares no code with the service.
 
-A history is a list of calls. Each has the times at which it was sent and at which its answer had come, what was sent,
-and what came back: nothing, where the connection broke or the answer left open whether the row was learned.
+A history is a list of calls. Each has the time it was sent, the time its answer came, what was sent, and what came
+back: nothing if the connection broke or the answer left open whether the row was learned.
 
 The judged model is `rls` with one feature x, without a constant column, for regression. Its prediction after the rows
-(x_i, y_i) is a plain formula, so that a prediction is a fingerprint of the rows that had been learned:
+(x_i, y_i) is a plain formula, so that a prediction is a fingerprint of the learned rows:
 
-    w = sum x_i y_i / (sum x_i^2 + 1 / p0);  p = w x, from row 20 on within a tenth of the range of the labels
+    w = sum x_i y_i / (sum x_i^2 + 1 / p0);  p = w x, from row 20 on clipped to a tenth beyond the labels' range
 
-Every answer to a label names its row's number. So the acknowledged rows stand in the log already; what the judge looks
-for is the place of those whose fate the client does not know, and contradictions:
+Every answer to a label contains its row's number, so the places of acknowledged rows are known. The judge looks for
+places of the rows whose fate the client does not know, and for contradictions:
 
-    order      a call that began after another one had been answered comes behind it
-    once       answers under one id are one answer; no two rows have one number
-    lost       every acknowledged row is in the log that is left in the end
-    state      each prediction is that of the rows before it; versions and numbers of rows grow together
-    fresh      a strong read has every row acknowledged before it; `min_version` is reached
-    told       a tracked prediction is answered with what was said then
+    order      a call that began after another was answered comes after it
+    once       all answers to one id agree; no two rows have the same number
+    lost       every acknowledged row is in the final log
+    state      each prediction follows from the rows before it; versions and numbers of rows grow together
+    fresh      a strong read includes every row acknowledged before it; `min_version` is reached
+    told       the answer to a tracked prediction repeats that prediction
 """
 
 import bisect
@@ -32,13 +32,13 @@ CLOSE = 1e-7
 
 @dataclass(slots=True)
 class Call:
-    """What a client did.
+    """One call of a client.
 
     Attributes:
         kind: "learn", "predict" or "read".
-        begin, end: when it was sent, and when its answer had come; seconds of one clock.
+        begin, end: when it was sent, and when its answer came; seconds of one clock.
         sent: "x", "y", "id", "told" of a row; "x" of a prediction; "strong" or "min_version" of a read.
-        answer: its body; None where nothing is known.
+        answer: its body; None if it is unknown.
     """
 
     kind: str
@@ -50,12 +50,12 @@ class Call:
 
 @dataclass(slots=True)
 class Row:
-    """A row that clients sent, once or several times under one id.
+    """A row that clients sent, once or several times with one id.
 
     Attributes:
         begin: when it was first sent.
-        end: when it was first acknowledged; never: infinite.
-        number, version: its place, as acknowledged; None where it never was.
+        end: when it was first acknowledged; infinite if never.
+        number, version: its place in the log, as acknowledged; None if it never was.
     """
 
     x: float
@@ -81,7 +81,7 @@ class State:
     high: float = -math.inf
 
     def predict(self, x: float) -> float:
-        """What it says of a row."""
+        """The prediction for a row."""
         value = x * self.xy / (self.xx + 1 / self.p0)
         if self.rows < HOLD_ROWS:
             return value
@@ -89,13 +89,13 @@ class State:
         return min(max(value, self.low - reach), self.high + reach)
 
     def after(self, row: Row) -> "State":
-        """The model with one row more."""
+        """The model after one more row."""
         low, high = min(self.low, row.y), max(self.high, row.y)
         return State(self.p0, self.rows + 1, self.xy + row.x * row.y, self.xx + row.x**2, low, high)
 
 
 def close(one: float | None, other: float) -> bool:
-    """Whether two numbers are the same to round-off."""
+    """Whether two numbers are equal up to round-off."""
     return one is not None and abs(one - other) <= CLOSE * (1 + abs(other))
 
 
@@ -104,13 +104,13 @@ class Judge:
     """Judges one history of one model.
 
     Args:
-        calls: the history; its last strong read came when everything was over.
+        calls: the history; its last strong read came after everything else.
         p0: the model's `initial_variance`.
-        tries: bound of the search for the places of rows whose fate is not known.
+        tries: bound of the search for places of rows with an unknown fate.
 
     Attributes:
-        contradictions: what no serial log explains; empty where one does.
-        states: the model after 0, 1, ... rows, where one was found.
+        contradictions: what no serial log explains; empty if one explains everything.
+        states: the model after 0, 1, ... rows, if a log was found.
     """
 
     calls: Sequence[Call]
@@ -120,7 +120,7 @@ class Judge:
     states: list[State] = field(default_factory=list)
 
     def verdict(self) -> list[str]:
-        """The contradictions, the first of each kind first."""
+        """Return the contradictions, in the order in which they were found."""
         rows = [*self._rows()]
         final = max((call for call in self.calls if call.kind == "read" and call.answer), key=lambda call: call.begin)
         total = int(final.answer["rows"]) if final.answer else 0
@@ -138,7 +138,7 @@ class Judge:
     # ------------------------------------------------------------ rows and their places
 
     def _rows(self) -> Iterator[Row]:
-        """Rows as they were sent: all calls under one id are one."""
+        """The rows that were sent: all calls with one id are one row."""
         groups: dict[Any, list[Call]] = defaultdict(list)
         for at, call in enumerate(self.calls):
             if call.kind == "learn":
@@ -176,7 +176,7 @@ class Judge:
         return placed
 
     def _order(self, rows: Sequence[Row]) -> None:
-        """Acknowledged before the other began: before the other in the log."""
+        """A row acknowledged before another was sent comes before it in the log."""
         known = [row for row in rows if row.number is not None]
         acknowledged = [*_most((row.end, row.number or 0) for row in known)]
         for row in known:
@@ -189,7 +189,7 @@ class Judge:
     # ------------------------------------------------------------ a serial log
 
     def _serial(self, rows: Sequence[Row], placed: dict[int, Row], total: int) -> None:
-        """Fill the numbers that nobody was told with rows whose fate nobody knows, so that every prediction fits."""
+        """Fill the unknown numbers with rows of unknown fate, so that every prediction fits."""
         loose, begun = [row for row in rows if row.number is None], self._begun(placed, total)
         chosen: dict[int, Row] = {}
         options: dict[int, list[Row]] = {}
@@ -220,7 +220,7 @@ class Judge:
         return f"state: no order of rows explains what was said of row {number}: {row.said}"
 
     def _begun(self, placed: dict[int, Row], total: int) -> list[float]:
-        """Until when a row must have been sent to stand at each number: before any later one was acknowledged."""
+        """The latest time a row at each number can have been sent: before any later row was acknowledged."""
         latest = [math.inf] * (total + 2)
         for number in range(total, 0, -1):
             own = placed[number].end if number in placed else math.inf
@@ -256,7 +256,7 @@ class Judge:
         return any(close(call.answer["prediction"], value) for value in said)
 
     def _between(self, known: Sequence[tuple[int, int]], version: int) -> tuple[int, int]:
-        """The least and the largest number of rows that a version can have."""
+        """The smallest and the largest number of rows that a version can have."""
         at = bisect.bisect_right(known, (version, math.inf))
         low = known[at - 1][1] if at else 0
         high = known[at][1] - 1 if at < len(known) else len(self.states) - 1
@@ -275,7 +275,7 @@ class Judge:
 
 
 def _most(points: Iterable[tuple[float, int]]) -> Iterator[tuple[float, int]]:
-    """Points in the order of time, each with the largest number so far."""
+    """Points in order of time, each with the largest number so far."""
     most = -math.inf
     for time, number in sorted(points):
         most = max(most, number)

@@ -1,4 +1,4 @@
-"""Clients that do what clients should: every row has an id and is sent until it is acknowledged."""
+"""Clients that behave as they should: every row has an id and is sent until it is acknowledged."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ PAUSE_S = 0.02
 
 
 class Row(NamedTuple):
-    """A labelled row under an id."""
+    """A labelled row with an id."""
 
     id: str
     features: dict[str, float]
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 
 def rows(count: int, seed: int, prefix: str = "r", columns: int = 5) -> list[Row]:
-    """Rows of numbers and a noisy rule, the same for the same seed."""
+    """Rows of numbers with labels from a noisy rule, the same for the same seed."""
     draw = random.Random(f"{seed} {prefix}")
     return [_row(draw, f"{prefix}{number}", columns) for number in range(count)]
 
@@ -35,11 +35,11 @@ def _row(draw: random.Random, identity: str, columns: int) -> Row:
 
 
 class Client:
-    """One keep-alive connection that is opened again whenever it breaks.
+    """A keep-alive connection that is reopened whenever it breaks.
 
     Args:
-        service: asked for its port each time a connection is opened.
-        model: name.
+        service: asked for its port whenever a connection is opened.
+        model: name of the model.
     """
 
     def __init__(self, service: Service, model: str = "m") -> None:
@@ -48,10 +48,10 @@ class Client:
         service.closed_at_the_end.append(self.close)
 
     def send(self, row: Row) -> Answer:
-        """One try.
+        """Try once.
 
         Raises:
-            OSError, HTTPException: the connection broke; nothing is known of the row.
+            OSError, HTTPException: the connection broke; the fate of the row is unknown.
         """
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._service.port, timeout=PATIENCE_S)
@@ -66,13 +66,13 @@ class Client:
             raise
 
     def learn(self, row: Row) -> Any:
-        """One try that has to succeed; the answer's body."""
+        """Send once, expect success, and return the answer's body."""
         answer = self.send(row)
         assert 200 == answer.status, answer.body
         return answer.json
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -83,16 +83,16 @@ class Load:
 
     Args:
         services: the clients are spread over them.
-        rows: sent in this order, each until it is acknowledged.
+        rows: sent in this order, each until acknowledged.
         clients: how many.
-        model: name.
-        client: what kind.
+        model: name of the model.
+        client: the class of the clients.
 
     Attributes:
         answers: id -> the body of the acknowledgement.
-        broken: tries that ended without an answer.
-        refused: tries that were answered 503, by the problem's name.
-        failures: whatever else happened; has to stay empty.
+        broken: tries without an answer.
+        refused: tries answered with 503, by the name of the problem.
+        failures: anything else; must stay empty.
     """
 
     def __init__(
@@ -115,13 +115,13 @@ class Load:
         self._threads = [threading.Thread(target=self._work, args=(client(at, model),), daemon=True) for at in places]
 
     def start(self) -> "Load":
-        """Let the clients begin."""
+        """Start the clients."""
         for thread in self._threads:
             thread.start()
         return self
 
     def wait(self, enough: Callable[["Load"], bool]) -> None:
-        """Wait until something is true of the load."""
+        """Wait until a condition on the load holds."""
         with self._changed:
             deadline = time.monotonic() + PATIENCE_S
             while not (enough(self) or self.failures):
@@ -142,7 +142,7 @@ class Load:
         return self
 
     def run(self) -> "Load":
-        """From start to finish."""
+        """Start the clients and wait for all rows."""
         return self.start().finish()
 
     def _work(self, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""Services that are broken on purpose, each in one way, so that tests can show that the judge finds it."""
+"""Services that are broken on purpose, each in one way, to show that the judge notices."""
 
 import itertools
 from collections.abc import Callable
@@ -17,24 +17,24 @@ PLANTS: dict[str, Callable[[], None]] = {}
 
 
 def sow(name: str) -> None:
-    """Break this process in one way, before it serves."""
+    """Break this process in one way, before it starts to serve."""
     PLANTS[name]()
 
 
 def plant(breaks: Callable[[], None]) -> Callable[[], None]:
-    """Make it known by its name."""
+    """Register it by its name."""
     PLANTS[breaks.__name__] = breaks
     return breaks
 
 
 def _slow_followers() -> None:
-    """What others append is noticed late."""
+    """Entries that others append are noticed late."""
     Follower.on_notice = lambda *_: None
 
 
 @plant
 def ids_are_learned_again() -> None:
-    """The append script overlooks that an id was seen."""
+    """The append script ignores that an id was seen."""
     source = scripts.APPEND.source.replace("local record = known[id] or records[id]", "local record = records[id]")
     assert source != scripts.APPEND.source
     scripts.APPEND.__init__(source)
@@ -42,7 +42,7 @@ def ids_are_learned_again() -> None:
 
 @plant
 def strong_reads_are_not() -> None:
-    """They do not ask for the head of the log."""
+    """Strong reads do not ask for the head of the log."""
 
     async def as_it_is(_: object, replica):
         return replica
@@ -52,8 +52,8 @@ def strong_reads_are_not() -> None:
 
 
 @plant
-def min_version_is_not_waited_for() -> None:
-    """A read with it is answered at once."""
+def min_version_is_ignored() -> None:
+    """A read with min_version is answered at once."""
 
     async def at_once(*_: object) -> None:
         pass
@@ -64,7 +64,7 @@ def min_version_is_not_waited_for() -> None:
 
 @plant
 def entries_of_others_are_applied_twice() -> None:
-    """One in five of them."""
+    """Every fifth entry of others is applied twice."""
     applied, count = Replica._applied, itertools.count(1)
 
     def twice(self, step):
@@ -77,7 +77,7 @@ def entries_of_others_are_applied_twice() -> None:
 
 @plant
 def entries_of_others_are_left_out() -> None:
-    """One in five of them moves the version and nothing else."""
+    """Every fifth entry of others moves the version and changes nothing else."""
     applied, count = Replica._applied, itertools.count(1)
 
     def less(self, step):
@@ -92,8 +92,8 @@ def entries_of_others_are_left_out() -> None:
 
 
 @plant
-def a_repeated_id_is_answered_anew() -> None:
-    """With the number of rows that there are now, not with the first answer."""
+def repeated_ids_get_new_answers() -> None:
+    """The answer has the current number of rows instead of the first one."""
     repeated = answerer.repeated
 
     def anew(rows, earlier):
@@ -104,14 +104,14 @@ def a_repeated_id_is_answered_anew() -> None:
 
 
 @plant
-def what_was_told_is_forgotten() -> None:
-    """The label of a tracked prediction is scored by what the model says by then."""
+def tracked_predictions_are_forgotten() -> None:
+    """The label of a tracked prediction is scored by the current prediction."""
     Tracked.served = None
 
 
 @plant
 def predictions_teach() -> None:
-    """Each moves the weights a little."""
+    """Every prediction moves the weights a little."""
     predict = read.predict
 
     def teaches(parts, raw):

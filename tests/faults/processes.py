@@ -1,4 +1,4 @@
-"""The service and its store as real processes, to be killed, stopped, frozen and started again."""
+"""The service and its store as real processes, to be killed, stopped, frozen and restarted."""
 
 import contextlib
 import http.client
@@ -26,13 +26,13 @@ from service.store.redis import private
 from tests import stores
 
 PATIENCE_S = 60.0
-"""Bound of every wait. Waits are polls: how long they take decides nothing."""
+"""The bound of every wait. Waits poll, so the time they take decides nothing."""
 BROKEN = (OSError, http.client.HTTPException)
-"""The connection broke: nothing is known of the request."""
+"""The connection broke: the fate of the request is unknown."""
 
 
 class Answer(NamedTuple):
-    """An HTTP answer; names of headers in lower case."""
+    """An HTTP answer; header names in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 
     @classmethod
     def read(cls, answer: http.client.HTTPResponse) -> "Answer":
-        """All of it."""
+        """Read the whole answer."""
         return cls(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
 
     @property
@@ -54,20 +54,20 @@ class Answer(NamedTuple):
 
 
 def eventually(expected: Any, look: Callable[[], Any]) -> Any:
-    """What ``look`` sees as soon as it is what is expected, else what it saw last."""
+    """Poll until ``look`` returns the expected value; return it, or after a timeout the last value seen."""
     deadline = time.monotonic() + PATIENCE_S
     while (seen := look()) != expected and time.monotonic() < deadline:
         time.sleep(0.01)
     return seen
 
 
-# Importing takes longer than everything else a service does before it listens: that is done once, then forked.
+# Imports take longer than everything else before a service listens, so they happen once, in a process that forks.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["service.client.serving", "service.main", __name__])
 
 
 def _onepass_serve(env: dict[str, str], log: str, plant: str, segments: int) -> None:
-    """``onepass serve`` in a fresh process, broken in one way where a plant is named."""
+    """Run ``onepass serve`` in a fresh process, broken in one way if a plant is named."""
     app.TICK_SEGMENTS_MAX = segments
     if plant:
         from tests.faults import plants
@@ -87,13 +87,13 @@ def _gone(process: psutil.Process) -> bool:
 
 
 class Service:
-    """``onepass serve`` in a process of its own, on a free port.
+    """``onepass serve`` in its own process, on a free port.
 
     Args:
-        directory: where its data and its log go.
-        plant: how it is broken (tests.faults.plants); empty: not at all.
-        segments: most requests that go with one append.
-        settings: ``ONEPASS_*``, without the prefix.
+        directory: the place for its data and its log.
+        plant: how to break it (tests.faults.plants); empty: not at all.
+        segments: the largest number of requests in one append.
+        settings: ``ONEPASS_*`` settings, without the prefix.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Service:
     # ------------------------------------------------------------ life
 
     def start(self, **settings: object) -> "Service":
-        """Start it, with further settings for this time only, and wait until it listens."""
+        """Start it, with extra settings for this run only, and wait until it listens."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("ONEPASS_")}
         env |= {f"ONEPASS_{name}": str(value) for name, value in {**self.settings, **settings}.items()}
         begin = self.log_file.stat().st_size if self.log_file.exists() else 0
@@ -128,7 +128,7 @@ class Service:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._process is not None and self._process.exitcode is None
 
     def kill(self) -> None:
@@ -137,42 +137,42 @@ class Service:
         self._process.join()
 
     def restart(self, **settings: object) -> None:
-        """Kill -9, and start it again."""
+        """Kill -9 and start it again."""
         self.kill()
         self.start(**settings)
 
     def died(self) -> int:
-        """Wait until it has ended by itself; its exit status."""
+        """Wait until it has ended by itself; return its exit status."""
         self._process.join(PATIENCE_S)
         assert not self.running
         return int(self._process.exitcode)
 
     def freeze(self) -> None:
-        """Stop it in the middle of whatever it does."""
+        """Stop the process with SIGSTOP, whatever it is doing."""
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         os.kill(self._process.pid, signal.SIGCONT)
 
     def ask_to_stop(self) -> None:
-        """SIGTERM, without waiting for what becomes of it."""
+        """Send SIGTERM without waiting."""
         self._process.terminate()
 
     def stop(self) -> int:
-        """Ask it to stop and wait; its exit status."""
+        """Send SIGTERM and wait; return its exit status."""
         self._process.terminate()
         return self.died()
 
     def end(self) -> None:
-        """Leave nothing behind, whatever happened."""
+        """Clean up, whatever happened."""
         for close in self.closed_at_the_end:
             close()
         if self.running:
             with contextlib.suppress(psutil.Error):
                 self._children += psutil.Process(self._process.pid).children()
             self.kill()
-        for child in self._children:  # they end with their parent
+        for child in self._children:  # children end with their parent
             if eventually(True, lambda child=child: _gone(child)) is not True:
                 child.kill()
 
@@ -184,7 +184,7 @@ class Service:
         return f"unix://{embedded._socket_path(self.data.absolute())}" if url is None else str(url)
 
     def store_process(self) -> psutil.Process:
-        """The server it has started."""
+        """The store server that it started."""
         children = psutil.Process(self._process.pid).children()
         (server,) = (child for child in children if child.name() in {"redis-server", "valkey-server"})
         return server
@@ -196,7 +196,7 @@ class Service:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """One request on a connection of its own, in JSON or as bytes; ``a_b`` is the header ``a-b``.
+        """Send one request on a new connection, as JSON or bytes; ``a_b`` is the header ``a-b``.
 
         Raises:
             OSError, HTTPException: the connection broke.
@@ -211,14 +211,14 @@ class Service:
             connection.close()
 
     def ready(self) -> int:
-        """The status of its readiness; 0 where it does not answer."""
+        """The status of /readyz; 0 without an answer."""
         try:
             return self.request("GET", "/readyz").status
         except BROKEN:
             return 0
 
     def rows(self, name: str = "m") -> int:
-        """The rows of a model, or why they cannot be read: an HTTP status."""
+        """The rows of a model, or the HTTP status of a refused read."""
         answer = self.request("GET", f"/models/{name}")
         return int(answer.json["rows"]) if answer.status == 200 else answer.status
 
@@ -228,7 +228,7 @@ class Service:
         return answer.json
 
     def create(self, name: str = "m", **config: object) -> None:
-        """Create a model, or find it."""
+        """Create a model unless it exists."""
         body = {"algorithm": "dfop", "task": "classification", **config}
         answer = self.request("PUT", f"/models/{name}", body)
         assert answer.status in {200, 201}, answer.body
@@ -240,7 +240,7 @@ class Service:
         return answer.body
 
     def metric(self, name: str) -> float:
-        """One of the counters or gauges without labels."""
+        """The value of a counter or gauge without labels."""
         found = re.search(
             rf"^onepass_{name}(?:_total)? (\S+)$", self.request("GET", "/metrics").body.decode(), re.MULTILINE
         )
@@ -249,17 +249,17 @@ class Service:
 
 
 class StoreProcess(ABC):
-    """A Redis or Valkey server in a process, with a directory of its own."""
+    """A Redis or Valkey server in a process, with its own directory."""
 
     directory: Path
     process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether it does."""
+        """Whether it answers."""
 
     def launch(self, *arguments: str) -> None:
-        """Start the server, and wait until it answers."""
+        """Start the server and wait until it answers."""
         with (self.directory / "log").open("ab") as log:
             command = [stores.on_path(), *arguments]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -267,7 +267,7 @@ class StoreProcess(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
@@ -277,27 +277,27 @@ class StoreProcess(ABC):
         self.process.wait()
 
     def freeze(self) -> None:
-        """Stop it in the middle of whatever it does; it keeps its connections."""
+        """Stop it with SIGSTOP; its connections stay open."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Leave no process behind."""
+        """Make sure that no process is left."""
         if self.running:
             self.thaw()
             self.kill()
 
 
 class Store(StoreProcess):
-    """A Redis or Valkey server of the test's own, on a socket in a short directory.
+    """A Redis or Valkey server for one test, on a socket in a directory with a short name.
 
     Args:
-        durability: appendfsync.
+        durability: the value of appendfsync.
     """
 
     def __init__(self, durability: str = "always") -> None:
@@ -311,7 +311,7 @@ class Store(StoreProcess):
         return f"unix://{self.socket}"
 
     def start(self, **changed: str) -> "Store":
-        """Start it on what its directory holds; ``changed``: other options than usual."""
+        """Start it with the data in its directory; ``changed`` overrides options."""
         options = {
             "port": "0",
             "unixsocket": str(self.socket),
@@ -323,40 +323,40 @@ class Store(StoreProcess):
             **changed,
         }
         if stores.version(stores.on_path())[1] >= 7:
-            options["enable-debug-command"] = "yes"  # older ones allow it
+            options["enable-debug-command"] = "yes"  # older versions allow it anyway
         self.launch(*(part for name, value in options.items() for part in (f"--{name}", value)))
         return self
 
     def answers(self) -> bool:
-        """Whether it does."""
+        """Whether it answers."""
         return private.answers(self.socket)
 
     def stop(self) -> None:
-        """Let it end as an operator would."""
+        """Stop it as an operator would."""
         assert self.process is not None
         self.process.terminate()
         self.process.wait()
 
     def copy(self) -> Path:
-        """A copy of its data, taken while it does not run."""
+        """Copy its data while it is stopped."""
         place = Path(tempfile.mkdtemp(prefix="copy-", dir=self.directory)) / "data"
         shutil.copytree(self.data, place)
         return place
 
     def put_back(self, copy: Path) -> None:
-        """Let an older copy take the place of its data."""
+        """Replace its data by an older copy."""
         shutil.rmtree(self.data)
         shutil.copytree(copy, self.data)
 
     def rdb(self) -> Path:
-        """An RDB file of the present moment, written in the background."""
+        """Write an RDB file of the current data in the background."""
         with self.client() as client:
             client.bgsave()
             assert 0 == eventually(0, lambda: client.info("persistence")["rdb_bgsave_in_progress"])
         return Path(shutil.copy(self.data / "dump.rdb", tempfile.mkdtemp(dir=self.directory)))
 
     def begin_with(self, rdb: Path) -> None:
-        """Start on an RDB file in place of its data; append-only files are written from then on."""
+        """Start from an RDB file instead of its data, and write append-only files from then on."""
         shutil.rmtree(self.data)
         self.data.mkdir()
         shutil.copy(rdb, self.data)
@@ -369,15 +369,15 @@ class Store(StoreProcess):
 
     @staticmethod
     def rewrites(client: Redis) -> int:
-        """Whether the append-only files are being written anew, or about to be."""
+        """The number of rewrites of the append-only files that are running or scheduled."""
         found = client.info("persistence")
         return int(found["aof_rewrite_in_progress"]) + int(found["aof_rewrite_scheduled"])
 
     def client(self) -> Redis:
-        """A connection to look inside."""
+        """A connection for looking inside."""
         return Redis(unix_socket_path=str(self.socket))
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Make sure that nothing is left."""
         super().end()
         shutil.rmtree(self.directory, ignore_errors=True)

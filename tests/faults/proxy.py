@@ -1,4 +1,4 @@
-"""A proxy between service and store that does to one append what networks do."""
+"""A proxy between service and store that disturbs one append as a network might."""
 
 import asyncio
 import contextlib
@@ -11,28 +11,28 @@ import hiredis
 from service.store.log.scripts import APPEND
 
 Fate = Literal["drop", "delay", "swallow", "cut", "garble"]
-"""What becomes of the append that is picked:
+"""What happens to the picked append:
 
-    drop      it is carried out; its reply is thrown away and the connection is cut
+    drop      it is carried out; its reply is dropped and the connection is cut
     delay     it is carried out; its reply waits for ``release``
-    swallow   it never reaches the store, and nobody says so
+    swallow   it never reaches the store, and there is no answer
     cut       it never reaches the store; the connection is cut
-    garble    it is carried out; its reply comes as nonsense
+    garble    it is carried out; its reply is garbled
 """
 
 
 class Proxy:
-    """Listens on a socket of its own, in a thread of its own.
+    """Listens on its own socket, in its own thread.
 
     Args:
-        listen: the socket's path.
-        upstream: the store's.
+        listen: path of the socket.
+        upstream: path of the store's socket.
 
     Attributes:
-        hit: set when the picked append has met its fate.
-        open: while it is cleared nothing is forwarded.
-        paused: set when ``pause_before`` has cleared it.
-        release: set, delayed replies go on.
+        hit: set once the picked append has met its fate.
+        open: nothing is forwarded while it is cleared.
+        paused: set once ``pause_before`` has cleared it.
+        release: delayed replies continue once it is set.
     """
 
     def __init__(self, listen: Path, upstream: Path) -> None:
@@ -67,7 +67,7 @@ class Proxy:
         self._fate, self._left = fate, number
 
     def pause_before(self, word: str) -> None:
-        """Forward nothing any more from the next command on that begins with a word, or calls a script of that hash."""
+        """Stop forwarding at the next command that begins with this word or calls the script with this hash."""
         self.paused.clear()
         self._stop_word = word.encode()
 
@@ -148,7 +148,7 @@ class _Link:
             await self._up_writer.drain()
 
     async def _command(self) -> tuple[bytes, list[bytes]]:
-        """One command, as it came and in parts."""
+        """Read one command, as raw bytes and in parts."""
         raw = await self._reader.readuntil(b"\n")
         parts = []
         for _ in range(int(raw[1:])):
@@ -166,7 +166,7 @@ class _Link:
                 answered += 1
             if self._picked is not None:
                 if answered < self._picked[0]:
-                    continue  # what came before it goes with it: nobody shall know how far the store has come
+                    continue  # hold earlier replies back, too: the service must not learn how far the store has come
                 fate = self._picked[1]
                 self._proxy.hit.set()
                 if fate == "drop":

@@ -1,4 +1,4 @@
-"""The judge: what a model has to be, computed from its log by a single model in the test's own process."""
+"""The reference: what a model must be, computed from its log by a single model in the test's process."""
 
 import asyncio
 from collections import Counter
@@ -30,12 +30,12 @@ LEARNT = ("prediction", "loss", "version", "rows")
 
 
 class Rebuilt(NamedTuple):
-    """A model after its log, and what it said on the way.
+    """A model after replaying its log, and its answers on the way.
 
     Attributes:
-        model: at the head.
+        model: the model at the head.
         learned: how often each id was learned.
-        answers: id -> what its first request has to be answered.
+        answers: id -> the answer its first request must get.
     """
 
     model: Model
@@ -44,7 +44,7 @@ class Rebuilt(NamedTuple):
 
 
 def asked(url: str, ask: Callable[[Connection], Awaitable[Answered]]) -> Answered:
-    """What a store answers on a connection of its own."""
+    """Ask a store on a separate connection."""
 
     async def run() -> Answered:
         connection = Connection(url, 10)
@@ -57,7 +57,7 @@ def asked(url: str, ask: Callable[[Connection], Awaitable[Answered]]) -> Answere
 
 
 def meta(url: str, name: str = "m") -> ModelMeta:
-    """What the store says of a model."""
+    """The store's record of a model."""
     found = asked(url, lambda connection: Catalog(connection).read(name))
     assert found is not None
     return found
@@ -69,7 +69,7 @@ def config_of(url: str, name: str = "m") -> Config:
 
 
 def whole_log(url: str, name: str = "m") -> list[RawEntry]:
-    """Every entry of a log that has not been trimmed."""
+    """All entries of a log that was not trimmed."""
     incarnation = meta(url, name).incarnation
     more = asked(url, lambda store: Log(store).read_after(name, incarnation, 0, incarnation, 2**30, 10**6))
     assert "ok" == more.code
@@ -78,7 +78,7 @@ def whole_log(url: str, name: str = "m") -> list[RawEntry]:
 
 
 def oldest_snapshot(url: str, name: str = "m") -> bytes | None:
-    """The first of the snapshots that are kept, whole."""
+    """The oldest snapshot that is kept, complete."""
     incarnation = meta(url, name).incarnation
 
     async def read(connection: Connection) -> bytes | None:
@@ -90,7 +90,7 @@ def oldest_snapshot(url: str, name: str = "m") -> bytes | None:
 
 
 def history(data: Path, url: str, name: str = "m") -> list[RawEntry]:
-    """Every entry ever appended to a log, trimmed or not: the store's append-only file has them all."""
+    """Every entry ever appended to a log, trimmed or not, from the store's append-only file."""
     key = ModelKeys(name, meta(url, name).incarnation).log.encode()
     files = sorted(data.glob("appendonlydir/*.incr.aof")) or [data / "appendonly.aof"]
     found: list[RawEntry] = []
@@ -104,7 +104,7 @@ def history(data: Path, url: str, name: str = "m") -> list[RawEntry]:
 
 
 def rebuild(config: Config, entries: Iterable[RawEntry], model: Model | None = None) -> Rebuilt:
-    """Apply a log entry by entry, with one model and nothing else."""
+    """Apply a log entry by entry to one model."""
     single_threaded()
     model = Model.first(config) if model is None else model
     learned: Counter[str] = Counter()
@@ -126,31 +126,31 @@ def _learnt(answer: Outcome) -> dict[str, Any]:
 
 
 def learnt(body: dict[str, Any]) -> dict[str, Any]:
-    """What an acknowledgement says of the row."""
+    """The fields of an acknowledgement that describe the row."""
     return {name: body[name] for name in LEARNT}
 
 
 def stamp(state: bytes) -> dict[str, Any]:
-    """Where a state was taken."""
+    """The stamp of a state: where in the log it was taken."""
     return dict(envelope.load(state)[1]["stamp"])
 
 
 def bare(state: bytes) -> bytes:
-    """A state without the stamp: equal for models that learned the same."""
+    """A state without its stamp; equal for models that learned the same."""
     return save.to_bytes(save.from_bytes(state)[0])
 
 
 def judge(
     service: Service, rows: Sequence[Row], *loads: Load, name: str = "m", entries: Sequence[RawEntry] | None = None
 ) -> None:
-    """Every row is in exactly once, every answer is the serial one, and so is every bit of the state.
+    """Every row is in exactly once, and every answer and every bit of the state equals the serial replay.
 
     Args:
-        service: where the model is asked for.
-        rows: all that were ever sent to it.
-        loads: what was acknowledged.
+        service: the service to ask.
+        rows: all rows ever sent to the model.
+        loads: the acknowledgements.
         name: of the model.
-        entries: of its log, where the store has trimmed it.
+        entries: its log, if the store has trimmed it.
     """
     entries = whole_log(service.store_url, name) if entries is None else entries
     serial = rebuild(config_of(service.store_url, name), entries)
@@ -164,7 +164,7 @@ def judge(
 
 
 def repeat(service: Service, rows: Sequence[Row], load: Load, clients: int = 8, name: str = "m") -> None:
-    """Rows sent once more are known, and answered with their first answers."""
+    """Send rows again: they are duplicates and get their first answers."""
     before = service.state(name)
     again = Load([service], rows, clients, name).run()
     assert {True} == {answer["duplicate"] for answer in again.answers.values()}
@@ -175,6 +175,6 @@ def repeat(service: Service, rows: Sequence[Row], load: Load, clients: int = 8, 
 def settle(
     service: Service, rows: Sequence[Row], load: Load, name: str = "m", entries: Sequence[RawEntry] | None = None
 ) -> None:
-    """Judge a load whose rows are all that the model has learned, and send them again."""
+    """Judge a load that contains all rows of a model, and send them again."""
     judge(service, rows, load, name=name, entries=entries)
     repeat(service, rows, load, name=name)

@@ -1,4 +1,4 @@
-"""Stores of more than one server: a Redis Cluster, and a primary watched by Sentinels. Loopback, free ports."""
+"""Stores with several servers: a Redis Cluster, and a primary watched by Sentinels. Loopback, free ports."""
 
 import random
 import shutil
@@ -13,11 +13,11 @@ from tests.faults.processes import StoreProcess, eventually
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 1000
-"""Silence after which a node is held for dead; its replica takes over in about twice that."""
+"""Silence after which a node counts as dead; its replica takes over in about twice that."""
 
 
 def free_port() -> int:
-    """A port that is free, as is the one of the cluster's own traffic, 10000 above."""
+    """A free port whose cluster bus port, 10000 above, is free as well."""
     while True:
         port = random.SystemRandom().randrange(20_000, 32_000)
         if all(_free(each) for each in (port, port + 10_000)):
@@ -34,11 +34,11 @@ def _free(port: int) -> bool:
 
 
 class Server(StoreProcess):
-    """A server on a TCP port, with a directory of its own.
+    """A server on a TCP port, with its own directory.
 
     Args:
-        directory: where its data go.
-        options: of its configuration.
+        directory: the place for its data.
+        options: its configuration.
     """
 
     def __init__(self, directory: Path, **options: object) -> None:
@@ -47,7 +47,7 @@ class Server(StoreProcess):
         self._options = {"dir": directory, "save": "", "bind": "127.0.0.1", "appendonly": "yes", **options}
 
     def start(self) -> "Server":
-        """Start it on what its directory holds."""
+        """Start it with the data in its directory."""
         given = {"port": self.port, **self._options}
         config = self.directory / "server.conf"
         if not config.exists():
@@ -57,11 +57,11 @@ class Server(StoreProcess):
         return self
 
     def client(self) -> Redis:
-        """A connection to look inside."""
+        """A connection for looking inside."""
         return Redis(port=self.port, socket_timeout=5)
 
     def answers(self) -> bool:
-        """Whether it does."""
+        """Whether it answers."""
         try:
             with self.client() as client:
                 return bool(client.ping())
@@ -69,22 +69,22 @@ class Server(StoreProcess):
             return False
 
     def cut_off(self) -> None:
-        """Hang up on its replicas and let none in again: it acknowledges what they will never have."""
+        """Disconnect its replicas and keep them out: from now on it acknowledges writes that they never get."""
         with self.client() as client:
             client.config_set("requirepass", "for-those-who-are-in-already")
             client.client_kill_filter(_type="replica")
 
     def info(self, section: str) -> dict[str, object]:
-        """What it says of itself."""
+        """A section of its INFO."""
         with self.client() as client:
             return dict(client.info(section))
 
 
 class Cluster:
-    """Three primaries with a replica each.
+    """Three primaries with one replica each.
 
     Args:
-        options: of every node.
+        options: the configuration of every node.
     """
 
     def __init__(self, **options: object) -> None:
@@ -105,7 +105,7 @@ class Cluster:
         return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
 
     def start(self) -> "Cluster":
-        """Start the nodes, let them meet, give them slots and replicas."""
+        """Start the nodes, introduce them, and assign slots and replicas."""
         for node in self.nodes:
             node.start()
         primaries, replicas = self.nodes[:3], self.nodes[3:]
@@ -123,9 +123,9 @@ class Cluster:
         return self
 
     def _met(self) -> bool:
-        """Whether every node knows every other; those that do not are introduced again.
+        """Whether all nodes know each other; nodes that do not are introduced again.
 
-        A handshake that takes longer than the nodes' timeout is forgotten, as happens on a busy machine.
+        A handshake that takes longer than the node timeout is forgotten, which happens on a busy machine.
         """
         first, *others = self.nodes
         if all(self._known(node) == len(self.nodes) for node in self.nodes):
@@ -137,13 +137,13 @@ class Cluster:
         return False
 
     def _known(self, node: Server) -> int:
-        """How many nodes a node knows, itself among them; those that it is still shaking hands with do not count."""
+        """The number of nodes that a node knows, including itself; unfinished handshakes do not count."""
         with node.client() as client:
             nodes = client.execute_command("CLUSTER NODES")
         return sum("handshake" not in said["flags"] for said in nodes.values())
 
     def whole(self) -> bool:
-        """Whether every node says the cluster is, and every replica has caught up."""
+        """Whether every node reports a healthy cluster, and every replica has caught up."""
         return all(self._fine(node) for node in self.nodes)
 
     def _fine(self, node: Server) -> bool:
@@ -158,13 +158,13 @@ class Cluster:
         return said["cluster_state"] == "ok" and said["cluster_slots_fail"] == "0" and synced
 
     def primary(self, name: str) -> Server:
-        """The node that has a model's slot now."""
+        """The node that currently owns a model's slot."""
         with next(node for node in self.nodes if node.answers()).client() as client:
             slot = int(client.execute_command("CLUSTER KEYSLOT", f"{{{name}}}"))
         return next(node for node in self.nodes if self._owns(node, slot))
 
     def replica(self, name: str) -> Server:
-        """Its replica."""
+        """The replica of that node."""
         port = self.primary(name).port
         return next(
             node for node in self.nodes if node.answers() and node.info("replication").get("master_port") == port
@@ -178,7 +178,7 @@ class Cluster:
         return any(first <= slot <= last and primary[1] == node.port for first, last, primary, *_ in ranges)
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Make sure that nothing is left."""
         for node in self.nodes:
             node.end()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -201,7 +201,7 @@ class Sentineled:
         return f"redis+sentinel://{hosts}/store"
 
     def start(self) -> "Sentineled":
-        """Start all, and wait until the Sentinels know each other and the replica."""
+        """Start all of them, and wait until the Sentinels know each other and the replica."""
         for server in (self.primary, self.replica):
             server.start()
         assert eventually("up", lambda: self.replica.info("replication").get("master_link_status"))
@@ -211,7 +211,7 @@ class Sentineled:
         return self
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Make sure that nothing is left."""
         for server in (*self.sentinels, self.primary, self.replica):
             server.end()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -234,7 +234,7 @@ class _Sentinel(Server):
         return self
 
     def knows_all(self) -> bool:
-        """Whether it knows the replica and the other two."""
+        """Whether it knows the replica and the other two Sentinels."""
         with self.client() as client:
             state = client.sentinel_masters()["store"]
         return (state["num-slaves"], state["num-other-sentinels"]) == (1, 2)

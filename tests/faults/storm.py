@@ -24,18 +24,18 @@ LOST = re.compile(r"model (\S+): the entries of versions (\d+) to (\d+) are lost
 
 
 class Storm(Clients):
-    """Clients that go on until they are told to finish, and then until all their rows are acknowledged.
+    """Clients that go on until told to finish, and then until all their rows are acknowledged.
 
     Args:
-        services: each client goes to any of them.
-        models: names.
+        services: each request goes to any of them.
+        models: names of the models.
         clients: how many.
-        seed: of what they do.
-        choose: they put challengers, promote and delete them, too.
+        seed: of their draws.
+        choose: whether they also create, promote and delete challengers.
 
     Attributes:
-        told: id -> the body of the acknowledgement of a single row.
-        batches: ids -> likewise.
+        told: id -> the acknowledgement of a single row.
+        batches: ids -> the acknowledgement of a batch.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Storm(Clients):
             assert answer.json["version"] >= least, "a read that is not fresh"
 
     def _choose(self, draw: random.Random, model: str) -> None:
-        """One try to put a challenger, to promote one by force, or to delete one."""
+        """Try once to create a challenger, to promote one by force, or to delete one."""
         which = draw.randrange(len(CHALLENGERS))
         path = f"/models/{model}/challengers/other{which}"
         method, more, body = draw.choice(
@@ -112,7 +112,7 @@ class Storm(Clients):
         self._ask(draw, method, f"{path}{more}", body)
 
     def _ask(self, draw: random.Random, method: str, path: str, body: object = None) -> Answer | None:
-        """One try at any service; None: to be tried again."""
+        """Try once at any service; None: try again."""
         try:
             answer = draw.choice(self.services).request(method, path, body)
         except BROKEN:
@@ -125,7 +125,7 @@ class Storm(Clients):
         if answer.status not in ((404, 409, 503, 504) if choice else (409, 503, 504)):
             raise AssertionError(f"{method} {path}: {answer.status} {answer.body!r}")
         self._count(f"{answer.status} {answer.problem}")
-        # a predict before the first row fixed the features, or a challenger that is another's by now
+        # a prediction before the first row fixes the features, or a challenger that another client has changed
         assert answer.status != 409 or choice or path.endswith("predict")
         return None
 
@@ -137,7 +137,7 @@ class Storm(Clients):
 def rage(
     seconds: float, seed: int, strikes: Sequence[tuple[str, Callable[[random.Random], None]]], counts: Counter[str]
 ) -> None:
-    """Strike at random until time is over."""
+    """Strike at random until the time is over."""
     draw, end = random.Random(f"rage {seed}"), time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(draw.uniform(0.3, 2.0))
@@ -147,7 +147,7 @@ def rage(
 
 
 def kill_service(services: Sequence[Service]) -> Callable[[random.Random], None]:
-    """Kill -9 one of them, and start it again on its port."""
+    """Kill -9 one of the services and restart it on its port."""
 
     def strike(draw: random.Random) -> None:
         service = draw.choice(services)
@@ -159,7 +159,7 @@ def kill_service(services: Sequence[Service]) -> Callable[[random.Random], None]
 
 
 def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> Counter[str]:
-    """Replicas equal, each bit the serial replay's, nothing twice; what was acknowledged and is lost is counted."""
+    """Replicas are equal, every bit is the serial replay's, nothing is in twice; lost acknowledged rows are counted."""
     found: Counter[str] = Counter()
     reported = [_reported(service) for service in storm.services]
     for model in storm.models:
@@ -185,7 +185,7 @@ def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> 
 
 
 def _from_snapshot(config: Config, url: str, model: str, entries: Sequence[RawEntry], state: bytes) -> None:
-    """Replay from the first snapshot that is kept gives the same bits."""
+    """Replaying from the oldest kept snapshot gives the same bits."""
     first = oldest_snapshot(url, model)
     assert first is not None
     begun, taken = save.from_bytes(first)
@@ -202,12 +202,12 @@ def _reported(service: Service) -> set[tuple[str, int]]:
 
 
 def calm(services: Sequence[Service]) -> None:
-    """Wait until all of them take traffic."""
+    """Wait until all services are ready."""
     for service in services:
         assert 200 == eventually(200, service.ready)
 
 
 def table(title: str, counts: Counter[str]) -> str:
-    """What happened, as a table in Markdown."""
+    """The counts as a Markdown table."""
     lines = [f"| {what} | {count} |" for what, count in sorted(counts.items())]
     return "\n".join(["", f"| {title} | |", "|---|---:|", *lines, ""])

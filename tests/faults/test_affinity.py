@@ -13,12 +13,12 @@ pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(6)]
 ROWS = 150
 MANY_ROWS = 600
-"""So many that none has all its rows when each has had some, on a busy machine as well."""
+"""Enough rows that no model has all of its rows once each has some, even on a busy machine."""
 
 
 @pytest.fixture
 def pair(serve, store) -> list[Service]:
-    """Two services that are told to stop for long before they do, with six models."""
+    """Two services with a long drain, and six models."""
     made = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6, DRAIN_S=600).start() for _ in range(2)]
     for name in NAMES:
         made[0].create(name)
@@ -27,7 +27,7 @@ def pair(serve, store) -> list[Service]:
 
 @pytest.fixture
 def router(pair) -> Iterator[Router]:
-    """In front of both."""
+    """A router in front of both."""
     made = Router(pair)
     yield made
     made.end()
@@ -41,7 +41,7 @@ def _tables(prefix: str, count: int = ROWS) -> dict[str, list[Row]]:
 def _under_load(
     pair: Sequence[Service], router: Router, tables: dict[str, list[Row]], step: Callable[[dict[str, Load]], None]
 ) -> dict[str, Load]:
-    """Learn rows of every model; what happens after the first ones of each; all of them are acknowledged."""
+    """Learn rows of every model; call ``step`` once each has some; wait until all rows are acknowledged."""
     loads = {name: Load(pair, tables[name], clients=2, model=name, client=router.client) for name in NAMES}
     for load in loads.values():
         load.start()
@@ -54,7 +54,7 @@ def _under_load(
 
 
 def _judge(service: Service, store: Store, name: str, *loads: tuple[Load, list[Row]]) -> None:
-    """What is acknowledged is learned, once, in the state of a serial replay."""
+    """Acknowledged rows are learned once, and the state equals a serial replay."""
     table = [row for _, own in loads for row in own]
     judge(service, table, *(load for load, _ in loads), name=name, entries=history(store.data, store.url, name))
     for load, own in loads:
@@ -63,7 +63,7 @@ def _judge(service: Service, store: Store, name: str, *loads: tuple[Load, list[R
 
 @pytest.mark.slow
 def test_only_the_models_of_a_killed_service_move(pair, router, store):
-    """The other service loads these and no others; no acknowledged row is lost, none is in twice."""
+    """The other service loads exactly these; no acknowledged row is lost or in twice."""
     homes = router.homes(NAMES)
     assert {0, 1} == {*homes.values()}
     loaded = pair[1].metric("loads")
@@ -90,7 +90,7 @@ def test_only_the_models_of_a_killed_service_move(pair, router, store):
 
 @pytest.mark.slow
 def test_services_are_replaced_one_after_the_other(pair, router, store):
-    """Each is not ready first and stops when the router has seen it: no connection breaks, no row is refused."""
+    """Each reports that it is not ready and stops once the router knows: no connection breaks, no row is refused."""
 
     def leave(loads: dict[str, Load]) -> None:
         service.ask_to_stop()

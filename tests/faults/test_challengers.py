@@ -1,4 +1,4 @@
-"""Challengers that come, go and become the model, and settings that change, while rows are in flight."""
+"""Challengers that come, go and are promoted, and settings that change, while rows are in flight."""
 
 import contextlib
 import itertools
@@ -15,7 +15,7 @@ OTHER = {"algorithm": "dfop", "params": {"forgetting_rate": 0.02}}
 
 
 def ask(service, method, path, body=None):
-    """The status of a request that works, or loses a race."""
+    """Send a request that either works or loses a race; return its status."""
     answer = service.request(method, f"/models/m{path}", body)
     assert answer.status in {200, 201, 204, 404, 409}, answer.body
     return answer.status
@@ -23,7 +23,7 @@ def ask(service, method, path, body=None):
 
 @pytest.mark.slow
 def test_models_change_under_the_rows_of_two_services(serve, store):
-    """Both learn and both ask for everything: every row is in once, and both have the state of a serial replay."""
+    """Both learn and both change the model: every row is in once, and both states equal a serial replay."""
     pair = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2)]
     for service in pair:
         service.create()
@@ -57,7 +57,7 @@ def test_models_change_under_the_rows_of_two_services(serve, store):
 
 @pytest.mark.slow
 def test_a_crash_loses_no_event_of_a_challenger(serve, store):
-    """Of a model that was created without drift tests: after a restart it is published, though nobody asks for it."""
+    """The model was created without drift tests: after a restart the event is published without any request for it."""
     service = serve(REDIS_URL=store.url).start()
     service.create(watch={})
     assert 201 == ask(service, "PUT", "/challengers/other", {"algorithm": "rls"})

@@ -1,4 +1,4 @@
-"""The client that the service serves, while the service is killed."""
+"""The client file that the service serves, while the service is killed."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ THREADS, CALLS = 4, 200
 
 
 def test_it_loses_nothing_and_teaches_nothing_twice(serve):
-    """Threads that do not know of the kills send rows and batches without ids: the client makes them, and retries."""
+    """Threads unaware of the kills send rows and batches without ids: the client makes the ids, and retries."""
     service = serve(DURABILITY="everysec").start()
     port, sent = service.port, threading.Semaphore(0)
     for name in ("rows", "batches"):

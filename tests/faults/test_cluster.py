@@ -27,7 +27,7 @@ def _nodes():
 
 @pytest.fixture
 def cluster(_nodes):
-    """Six nodes, all of them up; whatever ran before has left no model."""
+    """Six running nodes without any model."""
     for node in _nodes.nodes:
         if not node.running:
             node.start()
@@ -47,7 +47,7 @@ def pair(serve, cluster):
 
 
 def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
-    """Each is created, learned at both services, listed, snapshotted and deleted, wherever its keys are."""
+    """Each is created, learned by both services, listed, snapshotted and deleted, whichever node has its keys."""
     for name in NAMES:
         pair[0].create(name)
     assert 1 < len({cluster.primary(name).port for name in NAMES})
@@ -68,7 +68,7 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
 
 @pytest.mark.slow
 def test_tars_move_models_into_a_cluster_and_back(serve, pair, cluster, tmp_path, monkeypatch):
-    """From a private store onto all nodes, whose services learn on, and into another private store."""
+    """From a private store to all nodes, where learning continues, and on to another private store."""
     monkeypatch.delenv("ONEPASS_API_KEY", raising=False)
     first, last = (serve().start() for _ in range(2))
     for seed, name in enumerate(NAMES):
@@ -93,7 +93,7 @@ def _move(source, target, file):
 
 @pytest.mark.slow
 def test_drift_events_of_models_on_all_nodes(pair):
-    """A model and the stream are on different nodes: each event is in both, once, and live everywhere."""
+    """A model and the event stream may be on different nodes: each event is in both, once, and live everywhere."""
     for name in NAMES[:3]:
         calm(pair[0], name)
     with Stream(pair[0]) as first, Stream(pair[1]) as second:
@@ -115,7 +115,7 @@ def test_drift_events_of_models_on_all_nodes(pair):
 
 @pytest.mark.slow
 def test_a_node_that_dies_is_replaced_by_its_replica(pair, cluster):
-    """Killed under load: its models get 503 until the replica has taken over, the others go on, none learns twice."""
+    """A node is killed under load: its models get 503 until the replica takes over, others go on, none learns twice."""
     victim = cluster.primary("m0")
     elsewhere = next(name for name in NAMES if cluster.primary(name) is not victim)
     tables = {name: rows(400, 81, name) for name in ("m0", elsewhere)}
@@ -139,7 +139,7 @@ def _caught_up(cluster, name):
 
 
 def _account_for(services, cluster, name, table, load):
-    """What a failover has lost is detected by every replica that had it; nothing is in twice, nothing else is lost."""
+    """Replicas detect the rows that a failover lost; nothing is in twice, nothing else is lost."""
     entries = whole_log(cluster.url, name)
     states = [service.state(name) for service in services]
     assert states[0] == states[1]
@@ -155,13 +155,13 @@ def _account_for(services, cluster, name, table, load):
 
 
 def _learned_anew(load, serial):
-    """Rows that were acknowledged, lost, and learned again from a retry: in once, with another answer."""
+    """Rows that were acknowledged, lost, and learned again from a retry: in once, with a different answer."""
     return {i for i, answer in load.answers.items() if i in serial.answers and serial.answers[i] != learnt(answer)}
 
 
 @pytest.mark.slow
 def test_what_an_asynchronous_failover_loses_is_found_out_by_all(pair, cluster):
-    """The replica was cut off while rows were acknowledged, and took over: every service that had them says so."""
+    """A replica that was cut off while rows were acknowledged takes over: every service that had them reports it."""
     pair[0].create()
     table = rows(90, 82)
     kept = Load(pair, table[:30]).run()
@@ -186,8 +186,8 @@ def test_what_an_asynchronous_failover_loses_is_found_out_by_all(pair, cluster):
 
 
 @pytest.mark.slow
-def test_with_replicas_asked_for_nothing_is_acknowledged_that_they_lack(serve, cluster):
-    """ONEPASS_MIN_REPLICAS: 503 while the replica is cut off; sent again once it is back, all is in once."""
+def test_with_min_replicas_nothing_is_acknowledged_that_replicas_lack(serve, cluster):
+    """ONEPASS_MIN_REPLICAS: 503 while the replica is cut off; after it is back the retries put every row in once."""
     service = serve(REDIS_URL=cluster.url, MIN_REPLICAS=1, **WHOLE_LOG).start()
     service.create()
     table = rows(60, 83)
@@ -205,8 +205,8 @@ def test_with_replicas_asked_for_nothing_is_acknowledged_that_they_lack(serve, c
 
 
 @pytest.mark.slow
-def test_a_slow_node_holds_up_its_own_models_only(serve, cluster):
-    """One of three is frozen: models on the others are learned at once, over and over, while its own wait for it."""
+def test_a_slow_node_only_delays_its_own_models(serve, cluster):
+    """One node of three is frozen: models on the others learn without delay while its own models wait."""
     service = serve(REDIS_URL=cluster.url, **{**WHOLE_LOG, "STORE_TIMEOUT_S": 20}).start()
     slow = cluster.primary("m0")
     elsewhere = next(name for name in NAMES if cluster.primary(name) is not slow)
@@ -224,7 +224,7 @@ def test_a_slow_node_holds_up_its_own_models_only(serve, cluster):
 
 
 def test_the_primary_that_sentinels_name_is_followed(serve):
-    """It is killed under load: the replica takes over, the services find it by themselves, nothing is in twice."""
+    """The primary is killed under load: the replica takes over, the services find it, and nothing is in twice."""
     sentineled = Sentineled()
     try:
         sentineled.start()

@@ -1,4 +1,4 @@
-"""Copies while services die: nothing, or a whole model."""
+"""Copies while services die: either no copy, or a complete one."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,7 +21,7 @@ def alarmless(service, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_service_that_dies_while_it_copies_leaves_nothing_or_all(serve, proxy, moment):
-    """It dies before the copy is published, or after it: the retry of the request has a whole copy in any case."""
+    """It dies before or after the copy is published: in both cases the retry gets a complete copy."""
     table = rows(60, 71)
     service = serve(REDIS_URL=proxy.url).start()
     service.create()
@@ -51,7 +51,7 @@ def _kill_while_it_copies(service, proxy):
 
 
 def test_a_copy_learns_through_kills_like_any_model(serve):
-    """Its log begins after a snapshot: what it is after kills is what a copy that was left alone is."""
+    """Its log begins after a snapshot: after kills it equals a copy that was not disturbed."""
     table = rows(200, 72)
     service = serve().start()
     service.create()

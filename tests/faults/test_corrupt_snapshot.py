@@ -1,4 +1,4 @@
-"""Snapshots that are not what was written: never learned from, never silently replaced by nothing."""
+"""Snapshots that were damaged: never learned from, never silently replaced by an empty state."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.faults
 
 @pytest.fixture
 def service(serve, store):
-    """A service on the test's store that takes snapshots when it is told to."""
+    """A service on the test's store that takes snapshots only on request."""
     made = serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start()
     made.create()
     return made
@@ -36,7 +36,7 @@ def _corrupt(store, key):
 
 
 def _snapshots_between(service, table, count):
-    """Learn the rows; take that many snapshots on the way."""
+    """Learn the rows and take ``count`` snapshots on the way."""
     loads = []
     for at in range(count):
         part = table[at * len(table) // (count + 1) : (at + 1) * len(table) // (count + 1)]
@@ -48,8 +48,8 @@ def _snapshots_between(service, table, count):
 
 @pytest.mark.slow_but("flipped")
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
-def test_a_corrupt_snapshot_is_passed_over_for_the_one_before(service, store, damage):
-    """The newest is damaged: the state is the same from the one before and a longer tail, and the operator is told."""
+def test_a_corrupt_snapshot_is_skipped_for_the_one_before(service, store, damage):
+    """With the newest damaged, the one before and a longer tail give the same state, and the operator is told."""
     table = rows(200, 16)
     first = Load([service], table[:50]).run()
     loads = _snapshots_between(service, table[50:], 2)
@@ -72,7 +72,7 @@ def test_a_corrupt_snapshot_is_passed_over_for_the_one_before(service, store, da
 
 @pytest.mark.slow
 def test_a_first_snapshot_that_is_corrupt_loses_nothing(service, store):
-    """It does not trim the log by itself: the whole log is replayed, and every retry gets its first answer."""
+    """A first snapshot does not trim the log: the whole log is replayed, and every retry gets its first answer."""
     table = rows(100, 19)
     loads = _snapshots_between(service, table, 1)
     before = service.state()
@@ -85,8 +85,8 @@ def test_a_first_snapshot_that_is_corrupt_loses_nothing(service, store):
         repeat(service, part, load)
 
 
-def test_a_model_without_a_whole_snapshot_is_refused_and_no_other(service, store):
-    """All are damaged and the log is trimmed: 503 that says so, never an empty state; others go on, DELETE works."""
+def test_only_a_model_without_an_intact_snapshot_is_refused(service, store):
+    """All are damaged and the log is trimmed: 503 with the reason, never an empty state; others go on, DELETE works."""
     table = rows(120, 17)
     service.create("other")
     others = Load([service], table, model="other").run()

@@ -16,8 +16,8 @@ TABLE = rows(24, 5)
 @pytest.mark.slow_but("1-applied", "13-appended")
 @pytest.mark.parametrize("point", ["appended", "applied"])
 @pytest.mark.parametrize("number", [1, 13])
-def test_the_retry_of_a_row_that_crashed_the_service_is_told_what_it_was(serve, clean, point, number):
-    """The row at which the service died is learned once, and its retry answered with what it would have been told."""
+def test_the_retry_of_a_row_that_crashed_the_service_gets_its_answer(serve, clean, point, number):
+    """The row at which the service died is learned once, and its retry gets the answer it would have had."""
     service = serve().start(FAILPOINT=f"{point}:{number}")
     service.create()
     client, answers = Client(service), []
@@ -38,7 +38,7 @@ def test_the_retry_of_a_row_that_crashed_the_service_is_told_what_it_was(serve, 
 def test_a_crash_at_every_row(serve, clean):
     """A service that dies before each of its answers learns all rows once, and knows the answers it never gave.
 
-    They are found again by replay, written to the store before the snapshot that ends the replay, and read from there.
+    The replay finds them again and writes them to the store before its final snapshot, and they are read from there.
     """
     service, answers = serve(), []
     for number, row in enumerate(TABLE[:4]):
@@ -62,7 +62,7 @@ def test_a_crash_at_every_row(serve, clean):
 @pytest.mark.parametrize("point", ["appended", "applied"])
 @pytest.mark.parametrize("story", ["rows", "changes", "switch"])
 def test_every_request_survives_a_crash(serve, undisturbed, story, point):
-    """A request that crashed the service is carried out once, whatever it is recognised by, and answered as ever."""
+    """A request that crashed the service is carried out once, however it is recognised, and gets the usual answer."""
     service = serve().start()
 
     def crash_first(send):
@@ -92,7 +92,7 @@ KEPT = ("prediction", "predictions", "loss", "losses", "rows", "version", "confi
 
 
 def _asking(name):
-    """Makes requests to a model, each to be sent to any service until it works."""
+    """Makes requests to a model; each can be sent to any service until it works."""
 
     def ask(method, path, body=None, **headers):
         def send(service):
@@ -106,7 +106,7 @@ def _asking(name):
 
 
 def _rows(ask, service, learn):
-    """A batch with ids, one under a key, a row under a key, and the label of a tracked prediction."""
+    """A batch with ids, a batch with a key, a row with a key, and the label of a tracked prediction."""
     table = rows(20, 27)
     names = [*table[0].features]
 
@@ -125,14 +125,14 @@ def _rows(ask, service, learn):
 
 
 def _feed(ask, service, seed, names):
-    """Some rows with these features."""
+    """Learn some rows with these features."""
     for row in rows(10, seed, f"{seed}-", columns=6):
         body = {"id": row.id, "features": {name: row.features[name] for name in names}, "label": row.label}
         ask("POST", "/feedback", body)(service)
 
 
 def _changes(ask, service, learn):
-    """Settings and a promotion, each under a key, among rows."""
+    """Settings and a promotion, each with a key, among rows."""
     _feed(ask, service, 61, ["x0", "x1", "x2"])
     settings = {"missing": "mean", "on_drift": "reset", "tags": {"team": "pricing"}}
     yield learn(ask("PATCH", "", settings, idempotency_key="settings"))
@@ -145,7 +145,7 @@ def _changes(ask, service, learn):
 
 
 def _switch(ask, service, learn):
-    """Two changes of features under ids, one of them aborted, and a row of an overlap without a label."""
+    """Two changes of features with ids, one of them aborted, and a row of an overlap without a label."""
     _feed(ask, service, 64, ["x0", "x1", "x2"])
     yield learn(ask("POST", "/features/switch", {"action": "begin", "features": ["x2", "x3", "x4"], "id": "begin"}))
     _feed(ask, service, 65, ["x0", "x1", "x2", "x3", "x4"])
@@ -159,8 +159,8 @@ def _switch(ask, service, learn):
     _feed(ask, service, 69, ["x2", "x3", "x4"])
 
 
-def test_a_refusal_does_not_speak_for_rows_that_were_answered_before():
-    """Where part of a refused batch had been sent before, only the new rows remember the refusal."""
+def test_a_refusal_does_not_replace_answers_given_before():
+    """If part of a refused batch was sent before, only its new rows remember the refusal."""
     batch = Rows("space", None, np.ones((3, 1)), np.ones(3), ids=("old", "new", "older"), skip=(0, 2))
     answers = codec.items_of(batch, Outcome(refusal="no", version=7))
     assert [("new", "no")] == [(identity, codec.decode_answer(blob).refusal) for identity, _, blob in answers]

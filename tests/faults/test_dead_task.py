@@ -1,4 +1,4 @@
-"""A task of the service dies of a bug of its own: it takes no request with it."""
+"""A bug kills a task of the service: no request hangs."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ class _Dying:
 
 
 async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(store, monkeypatch):
-    """All get 503, readiness turns and comes back, and the next request is learned."""
+    """All get 503, readiness goes away and comes back, and the next request is learned."""
     monkeypatch.setattr(app, "TICK_SEGMENTS_MAX", 2)
     engine = Engine(app.store(store.url, 5), app.bounds(Settings()))
     await engine.start()

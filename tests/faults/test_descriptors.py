@@ -19,7 +19,7 @@ LIMIT, IDLE = 256, 400
 
 
 class Client:
-    """One connection, kept open."""
+    """A connection that stays open."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -35,7 +35,7 @@ class Client:
 
 @pytest.fixture
 def port(store, tmp_path):
-    """Of a service that may open LIMIT files."""
+    """The port of a service that may open LIMIT files."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
@@ -58,7 +58,7 @@ def port(store, tmp_path):
 
 @pytest.mark.slow
 def test_idle_connections_leave_descriptors_for_the_store(port, store):
-    """400 idle connections where 256 files may be open: feedback is acknowledged, also after the store was away."""
+    """400 idle connections with a limit of 256 files: feedback is acknowledged, also after an outage of the store."""
     with contextlib.closing(Client(port)) as client:
         assert 200 == client.ask("GET", "/healthz")[0]
         _beside_idle_connections(client, port, store)

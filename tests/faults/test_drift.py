@@ -1,4 +1,4 @@
-"""One event per detection, whatever dies: a real drift, real processes, a store of its own."""
+"""One event per detection, whatever dies: a real drift, real processes, a separate store."""
 
 import contextlib
 import threading
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.faults
 
 
 def _alarms(service, name="m"):
-    """Ids of the alarms that the state itself holds: what the log says must be told."""
+    """Ids of the alarms in the state itself: the events that the log requires."""
     model, stamp = save.from_bytes(service.state(name))
     return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in model.outbox.after((0, 0, 0))]
 
 
 def _joined(service, name="m"):
-    """How many later alarms each event has, as the state has it."""
+    """The number of later alarms of each event, from the state."""
     model, _ = save.from_bytes(service.state(name))
     return [drift.joined for drift in model.outbox.after((0, 0, 0))]
 
@@ -32,13 +32,13 @@ def _ids(found):
 
 
 def _everything(store, mark=""):
-    """Ids of the events that the stream holds, from the store itself; with the mark of later alarms, those of these."""
+    """Ids of the events in the store's stream; with the mark of later alarms, the ids of those."""
     with store.client() as client:
         return [fields[b"i"].decode() for _, fields in client.xrange(DRIFT) if fields[b"k"].decode() == mark]
 
 
 def test_a_drift_becomes_events(serve, store):
-    """What the model has found is listed, in both lists and in the stream, with names, sizes and threshold."""
+    """The event is in both lists and in the stream, with names, sizes and threshold."""
     service = serve(REDIS_URL=store.url).start()
     calm(service)
     with Stream(service) as stream:
@@ -67,14 +67,14 @@ def test_a_drift_becomes_events(serve, store):
 @pytest.mark.slow_but("appended")
 @pytest.mark.parametrize("point", ["appended", "applied", "alarmed", "published"])
 def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
-    """Killed between any two steps of an alarm, from its entry to the stream: a service that starts publishes it, once.
+    """The service dies between two steps of an alarm, from entry to stream: after a restart it is published once.
 
-    Nobody asks for the model: what the dead service had begun to append to is in the index.
+    No request asks for the model: the index knows the models that the dead service appended to.
     """
     service = serve(REDIS_URL=store.url).start()
     calm(service)
     service.restart(FAILPOINT=f"{point}:1")
-    with contextlib.suppress(*BROKEN):  # where it dies before it answers
+    with contextlib.suppress(*BROKEN):  # it may die before it answers
         learn(service, moved(), key="moved")
     assert -9 == service.died()
     service.start()
@@ -94,7 +94,7 @@ def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):
 
 @pytest.mark.slow
 def test_a_crash_loses_no_later_alarm_and_repeats_none(serve, store):
-    """Killed when the stream has an alarm that has joined an event, and nobody has noted that it has."""
+    """The service dies after a joined alarm is in the stream and before that is recorded."""
     service = serve(REDIS_URL=store.url).start()
     calm(service)
     service.restart(FAILPOINT="published:2")
@@ -106,7 +106,7 @@ def test_a_crash_loses_no_later_alarm_and_repeats_none(serve, store):
     with contextlib.suppress(*BROKEN):
         for at, part in enumerate(parts):
             learn(service, part, key=f"part {at}")
-            service.get("/models/m/drift")  # its alarms are published by then
+            service.get("/models/m/drift")  # its alarms are published by now
     assert -9 == service.died()
     (event,) = _everything(store)
     assert {event} == {*_everything(store, JOINED)}
@@ -122,8 +122,8 @@ def test_a_crash_loses_no_later_alarm_and_repeats_none(serve, store):
     assert [one["id"] for one in found for _ in one["alarms"]] == _everything(store, JOINED)
 
 
-def test_two_services_tell_each_event_once(serve, store):
-    """Both hold the model, both find the alarms, in turns and after a kill; the streams of both agree."""
+def test_two_services_publish_each_event_once(serve, store):
+    """Both hold the model and find the alarms, in turn and after a kill; their streams agree."""
     pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     names = ["m", "n"]
     for name in names:
@@ -153,7 +153,7 @@ def test_two_services_tell_each_event_once(serve, store):
 
 @pytest.mark.slow
 def test_a_store_that_is_away_delays_events_and_loses_none(serve, store):
-    """Alarms wait in the outbox while the streams cannot be written; nothing is told twice after that."""
+    """Alarms wait in the outbox while the streams cannot be written; afterwards none is published twice."""
     service = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1).start()
     calm(service)
     with Stream(service) as stream:
@@ -174,8 +174,8 @@ def _batch():
 
 
 @pytest.mark.slow
-def test_a_store_that_was_killed_keeps_what_was_told(serve, store):
-    """Streams are read on behind the last id, and new events come, when the store is back."""
+def test_a_killed_store_keeps_published_events(serve, store):
+    """Once the store is back, streams continue after the last id, and new events arrive."""
     service = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1).start()
     calm(service)
     with Stream(service) as stream:
@@ -195,7 +195,7 @@ def test_a_store_that_was_killed_keeps_what_was_told(serve, store):
 
 @pytest.mark.slow
 def test_a_stop_does_not_wait_for_open_streams(serve, store):
-    """Every stream ends in good order, and the service stops well within its grace."""
+    """Every stream ends properly, and the service stops well within its grace period."""
     service = serve(REDIS_URL=store.url, GRACE_S=60).start()
     calm(service)
     streams = [Stream(service) for _ in range(3)]
@@ -218,7 +218,7 @@ def _last(stream):
 
 @pytest.mark.slow
 def test_a_deleted_model_leaves_nothing_behind_but_its_events(serve, store):
-    """No key of its slot but the mark that it was deleted, which expires; the events of all stay."""
+    """No key of its slot is left except the mark of its deletion, which expires; the list of all events stays."""
     service = serve(REDIS_URL=store.url).start()
     calm(service)
     learn(service, moved())

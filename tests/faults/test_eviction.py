@@ -1,4 +1,4 @@
-"""More models than memory: they leave and come back while they learn."""
+"""More models than memory: they are evicted and reloaded while they learn."""
 
 import pytest
 
@@ -9,8 +9,8 @@ pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(12)]
 
 
-def test_models_that_leave_memory_while_they_learn_lose_nothing(serve, store):
-    """Twelve models of 2 MiB take turns in 16 MiB under load: every row is in once, every state is the serial one."""
+def test_models_that_are_evicted_while_they_learn_lose_nothing(serve, store):
+    """Twelve models of 2 MiB share 16 MiB under load: every row is in once, every state equals the serial replay."""
     settings = {"MEMORY_BUDGET_MB": 16, "SNAPSHOT_MIN_KB": 10**6}
     service, table = serve(REDIS_URL=store.url, **settings).start(), rows(24, 50, columns=350)
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""Replicas that are sent nothing: they know what the others learn."""
+"""Replicas without any requests know what the others learn."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,8 +23,8 @@ def pair(serve, store):
     return made
 
 
-def test_what_one_learns_the_other_knows(pair, store):
-    """Nobody asks it for freshness, and no feedback comes to it; then both are the same, bit by bit."""
+def test_a_replica_follows_without_requests(pair, store):
+    """No request asks it for freshness and no feedback reaches it; in the end both are the same, bit by bit."""
     learning, following = pair
     load = Load([learning], TABLE).run()
     assert 120 == eventually(120, following.rows)
@@ -35,7 +35,7 @@ def test_what_one_learns_the_other_knows(pair, store):
 
 
 def test_a_read_waits_for_the_version_it_asks_for(pair):
-    """The version that another service has not made yet: the read is answered when it has, by a prediction as well."""
+    """The version is made later by another service: reads and predictions are answered once it exists."""
     learning, following = pair
     client = Client(learning)
     client.learn(TABLE[0])
@@ -52,7 +52,7 @@ def test_a_read_waits_for_the_version_it_asks_for(pair):
 
 
 @pytest.mark.slow
-def test_a_version_that_nobody_makes_is_504_with_the_version_reached(serve, store):
+def test_a_version_that_never_comes_is_504_with_the_version_reached(serve, store):
     """The wait is bounded."""
     service = serve(REDIS_URL=store.url, WAIT_TIMEOUT_S=0.2).start()
     service.create()
@@ -62,8 +62,8 @@ def test_a_version_that_nobody_makes_is_504_with_the_version_reached(serve, stor
 
 
 @pytest.mark.slow
-def test_a_read_that_waits_is_told_when_the_model_goes(pair):
-    """Deleted at the other service or at the same one: 404 at once, not 504 after the wait."""
+def test_a_waiting_read_ends_when_the_model_is_deleted(pair):
+    """Deleted at the other service or at the same one: 404 at once instead of 504 after the wait."""
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(service.request, "GET", "/models/m?min_version=1000") for service in pair]
         assert 204 == pair[0].request("DELETE", "/models/m").status
@@ -71,8 +71,8 @@ def test_a_read_that_waits_is_told_when_the_model_goes(pair):
 
 
 @pytest.mark.slow
-def test_a_name_that_was_deleted_and_given_away_is_noticed(pair, store):
-    """A replica that is asked for nothing drops the old model; reads, predictions and feedback reach the new one."""
+def test_a_name_that_was_deleted_and_reused_is_noticed(pair, store):
+    """A replica without requests drops the old model; reads, predictions and feedback reach the new one."""
     one, other = pair
     Load([one], TABLE[:30]).run()
     assert 30 == eventually(30, other.rows)
@@ -89,7 +89,7 @@ def test_a_name_that_was_deleted_and_given_away_is_noticed(pair, store):
 
 
 def test_feedback_to_a_name_that_was_given_away_unnoticed_is_503(pair):
-    """Who held the old model could not notice: the row is refused, not learned unchecked, and sent again it is in."""
+    """A service that still holds the old model refuses the row instead of learning it; the retry puts it in."""
     one, other = pair
     Client(one).learn(TABLE[0])
     other.freeze()
@@ -102,8 +102,8 @@ def test_feedback_to_a_name_that_was_given_away_unnoticed_is_503(pair):
     assert 1 == other.get("/models/m?consistency=strong")["rows"]
 
 
-def test_hints_that_are_lost_are_made_up_for(pair, store):
-    """The connections for notices are cut again and again while one replica learns: the other one still follows."""
+def test_lost_hints_are_made_up_for(pair, store):
+    """The connections for notices are cut again and again while one replica learns: the other still follows."""
     learning, following = pair
     load = Load([learning], TABLE).start()
     with store.client() as client:
@@ -116,7 +116,7 @@ def test_hints_that_are_lost_are_made_up_for(pair, store):
 
 
 def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
-    """Without notices appends work as before, and the sweep alone keeps the replicas current."""
+    """Without notices appends work as usual, and the sweep alone keeps the replicas current."""
     with store.client() as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels")
     url = f"unix://app:secret@{store.socket}"
@@ -133,7 +133,7 @@ def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
 
 
 def test_a_follower_that_meets_a_gap_reloads(pair):
-    """It was frozen while the log was trimmed beyond what it has."""
+    """It was frozen while the log was trimmed beyond its version."""
     learning, following = pair
     following.freeze()
     for part in (TABLE[:40], TABLE[40:80]):
@@ -147,8 +147,8 @@ def test_a_follower_that_meets_a_gap_reloads(pair):
 
 
 @pytest.mark.slow
-def test_models_that_left_memory_are_not_listened_to(serve, store):
-    """Channels are those of the loaded models, however many there were."""
+def test_evicted_models_are_not_listened_to(serve, store):
+    """There is one channel per loaded model, however many models there were."""
     service = serve(REDIS_URL=store.url, MEMORY_BUDGET_MB=16).start()
     table = rows(1, 61, columns=350)
     for number in range(12):

@@ -1,4 +1,4 @@
-"""The disk of the private store is full: nothing acknowledged is lost, there is no storm of restarts, and it ends."""
+"""The disk of the private store is full: acknowledged rows are safe, restarts are few, and the service recovers."""
 
 import contextlib
 import shutil
@@ -24,8 +24,8 @@ def tiny_disk(tmp_path):
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_full_disk_is_no_storm_of_restarts(serve, tiny_disk):
-    """Labels are refused, the store is started again a few times, one line says why; with space left all is well."""
+def test_a_full_disk_causes_no_storm_of_restarts(serve, tiny_disk):
+    """Labels are refused, the store restarts a few times, one log line says why; with free space all recovers."""
     service = serve(DATA_DIR=tiny_disk / "data", DURABILITY="always", STORE_TIMEOUT_S=1.0).start()
     service.create()
     row = {"features": {"a": 1.0}, "label": "x"}

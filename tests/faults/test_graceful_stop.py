@@ -11,7 +11,7 @@ pytestmark = pytest.mark.faults
 
 
 def test_a_stop_under_load_loses_nothing(serve):
-    """Stopped twice under load it ends well each time; what was acknowledged is in, what was not is in by its retry."""
+    """Stopped twice under load it exits cleanly each time; rows are in by their first request or by a retry."""
     service, table = serve().start(), rows(1200, 40)
     service.create()
     load = Load([service], table).start()
@@ -26,7 +26,7 @@ def test_a_stop_under_load_loses_nothing(serve):
 
 
 class Stalled:
-    """Whether a load is refused, or has not been answered for half a second: all of it may wait in one append."""
+    """Whether a load is refused, or had no answer for half a second: all of it may wait in one append."""
 
     def __init__(self) -> None:
         self._answered, self._since = -1, 0.0
@@ -40,7 +40,7 @@ class Stalled:
 @pytest.mark.slow_but("kill-1")
 @pytest.mark.parametrize(("way", "timeout_s"), [("freeze", 1), ("freeze", 60), ("kill", 1)])
 def test_a_stop_without_a_store_ends(serve, store, way, timeout_s):
-    """Requests wait for a store that does not answer: they get 503 or are hung up on, and the service ends well."""
+    """Requests wait for a store without answers: they get 503 or a closed connection, and the service exits cleanly."""
     service, table = serve(REDIS_URL=store.url, GRACE_S=1, STORE_TIMEOUT_S=timeout_s).start(), rows(1000, 41)
     service.create()
     load = Load([service], table).start()

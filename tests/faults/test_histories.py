@@ -1,4 +1,4 @@
-"""What clients see of concurrent services is explained by one serial log; the judge finds what breaks that."""
+"""One serial log explains what clients of concurrent services see; the judge notices violations."""
 
 import os
 import random
@@ -46,7 +46,7 @@ def test_a_storm_leaves_a_history_that_one_log_explains(serve, store):
 @pytest.mark.slow_but("ids_are*", "entries_of_others_are_left_out")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_the_judge_finds_what_is_broken(serve, store, plant):
-    """Two services that are broken in one way: within some rounds their clients see what no serial log explains."""
+    """Two services broken in the same way: within some rounds their clients see what no serial log explains."""
     services = _services(serve, store, 2, plant=plant)
     for _ in range(ROUNDS):
         with Historians(services, clients=4, calls=40) as historians:
@@ -59,7 +59,7 @@ def test_the_judge_finds_what_is_broken(serve, store, plant):
 
 
 def _told(rows, lost=(), unsent=()):
-    """The history of rows sent one after the other; those lost were learned without an answer, unsent ones were not."""
+    """The history of rows sent one by one; ``lost`` ones were learned but not answered, ``unsent`` ones not learned."""
     state, calls = State(P0), []
     for at, (x, y) in enumerate(rows):
         answer = {"prediction": state.predict(x), "rows": state.rows + 1, "version": state.rows + 1, "duplicate": False}
@@ -73,13 +73,13 @@ def _told(rows, lost=(), unsent=()):
 ROWS = [(at % 7 - 3.1, at % 5 - 2.2) for at in range(60)]
 
 
-def test_rows_without_an_answer_are_placed():
-    """Learned or not: the predictions behind them say which of them were, and where."""
+def test_unanswered_rows_are_placed():
+    """Later predictions show which of them were learned, and where."""
     assert [] == Judge(_told(ROWS, lost=(3, 4, 30), unsent=(5, 29, 31, 50)), P0).verdict()
 
 
 def _read(at, answer, **asked):
-    """Puts a read among the calls, behind the row of that number."""
+    """Insert a read after the row with that number."""
     return lambda calls: calls.insert(at, Call("read", at, at + 0.1, asked, answer))
 
 
@@ -112,7 +112,7 @@ def _predict(calls):
     ],
 )
 def test_each_contradiction_is_named(change, expected):
-    """A history without faults, with one thing changed."""
+    """A history without faults, with one change."""
     calls = _told(ROWS)
     assert [] == Judge(calls, P0).verdict()
     change(calls)
@@ -121,6 +121,6 @@ def test_each_contradiction_is_named(change, expected):
 
 
 def test_the_judge_shares_no_code():
-    """What it judges by is its own."""
+    """It imports nothing from the service or its libraries."""
     source = Path(judge.__file__).read_text()
     assert [] == re.findall(r"^(?:from|import) (?:core|service|tests|numpy).*", source, re.MULTILINE)

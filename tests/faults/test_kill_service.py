@@ -24,8 +24,8 @@ def _killed_under_load(service, table, kills, seed, before_kill=lambda: None):
     return load
 
 
-def test_what_was_acknowledged_before_a_kill_is_in_exactly_once(serve):
-    """Killed three times under load, every row is learned once and the state is the serial replay of the log."""
+def test_rows_acknowledged_before_a_kill_are_in_exactly_once(serve):
+    """After three kills under load every row is learned once, and the state equals the serial replay of the log."""
     service, table = serve(SNAPSHOT_MIN_KB=10**6, DURABILITY="everysec"), rows(COUNT, 1)
     load = _killed_under_load(service, table, 3, seed=1)
     settle(service, table, load)
@@ -33,7 +33,7 @@ def test_what_was_acknowledged_before_a_kill_is_in_exactly_once(serve):
 
 @pytest.mark.slow
 def test_recovery_goes_through_a_snapshot_and_the_tail(serve):
-    """Killed while snapshots are taken and the log is trimmed, the state is that of all entries there ever were."""
+    """Killed while snapshots are taken and the log is trimmed, the state is that of all entries ever appended."""
     service, table = serve(SNAPSHOT_MIN_KB=1, SNAPSHOTS_KEPT=1), rows(COUNT, 2)
 
     def snapshot():

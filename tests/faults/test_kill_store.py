@@ -1,4 +1,4 @@
-"""Kill -9 of the store while the service learns; every answer had waited for the disk."""
+"""Kill -9 of the store while the service learns; every answer has waited for the disk."""
 
 import random
 
@@ -13,7 +13,7 @@ COUNT = 2000
 
 
 def test_the_service_starts_its_store_again_and_nothing_acknowledged_is_lost(serve):
-    """The private store is killed three times under load; the same service goes on, every row is in exactly once."""
+    """The private store is killed three times under load; the service goes on, and every row is in exactly once."""
     service, table = serve(SNAPSHOT_MIN_KB=10**6, DURABILITY="always").start(), rows(COUNT, 3)
     service.create()
     load = Load([service], table).start()
@@ -33,5 +33,5 @@ def test_the_service_starts_its_store_again_and_nothing_acknowledged_is_lost(ser
 def _store_pid(service):
     try:
         return service.store_process().pid
-    except ValueError:  # none at the moment
+    except ValueError:  # there is none at the moment
         return 0

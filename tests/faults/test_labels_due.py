@@ -1,4 +1,4 @@
-"""Labels that never come, while services and the store are killed: each row is learned once, as it was said."""
+"""Labels that never come, while services and store are killed: each row is learned once, with the configured label."""
 
 import time
 
@@ -12,7 +12,7 @@ MANY = 60
 
 
 def track(service, name, count):
-    """Track so many predictions; their ids."""
+    """Track ``count`` predictions and return their ids."""
     body = {"columns": ["a"], "data": [[at] for at in range(count)], "track": True}
     answer = service.request("POST", f"/models/{name}/predict/batch", body)
     assert 200 == answer.status, answer.problem
@@ -20,7 +20,7 @@ def track(service, name, count):
 
 
 def test_each_is_learned_once_by_two_services_and_through_kills(serve, store):
-    """One dies while labels become due, then the other while the first comes back; some labels came in time."""
+    """One service dies while labels become due, then the other while the first restarts; some labels come in time."""
     first, second = (serve(REDIS_URL=store.url, DURABILITY="everysec").start() for _ in range(2))
     first.create("m", **DUE, labels_due={"after_s": 3600, "then": {"label": "silent"}})
     for one in track(first, "m", 5):
@@ -50,8 +50,8 @@ def test_each_is_learned_once_by_two_services_and_through_kills(serve, store):
     ]
 
 
-def test_labels_that_became_due_while_nobody_was_there(serve, store):
-    """A service that starts later finds them without anybody asking for the model; the store was killed as well."""
+def test_labels_that_became_due_while_no_service_ran(serve, store):
+    """A service that starts later finds them without any request for the model; the store was killed as well."""
     service = serve(REDIS_URL=store.url, DURABILITY="always").start()
     service.create("m", **DUE, labels_due={"after_s": 1, "then": {"label": "silent"}})
     track(service, "m", 10)

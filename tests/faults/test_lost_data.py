@@ -30,7 +30,7 @@ def _empty(store):
 
 
 def _restored(store, rdb, services, _folder):
-    """The RDB file has 30 rows of the model, of which ten more are a lost tail then, and lacks the other one."""
+    """The RDB file has 30 rows of model m, so ten are a lost tail; model n is deleted since the file lacks it."""
     assert 204 == services[0].request("DELETE", "/models/n").status
     assert 404 == eventually(404, lambda: services[1].request("GET", "/models/n").status)
     store.stop()
@@ -39,10 +39,10 @@ def _restored(store, rdb, services, _folder):
 
 
 def _from_memory(_store, _rdb, services, folder):
-    """The state that a service holds, in place of the model that is given up."""
+    """Replace the lost model by the state that a service still holds."""
     file, where = folder / "all.tar", ("--url", f"http://127.0.0.1:{services[0].port}")
     assert 0 == app.main(["export", "--all", str(file), *where])
-    assert 1 == app.main(["import", str(file), *where]), "while it is lost, its name is not given away"
+    assert 1 == app.main(["import", str(file), *where]), "the name of a lost model must not be reused"
     assert 204 == services[1].request("DELETE", "/models/m").status
     assert 404 == eventually(404, lambda: services[0].request("GET", "/models/m").status)
     assert 0 == app.main(["import", str(file), *where])
@@ -53,7 +53,7 @@ def _from_memory(_store, _rdb, services, folder):
 @pytest.mark.parametrize("loss", [_flushed, _empty])
 @pytest.mark.parametrize("way", [_restored, _from_memory])
 def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path, monkeypatch, loss, way):
-    """Two services go on predicting and are not ready, and other models learn; then both learn on, equal."""
+    """Two services go on predicting but are not ready, and other models learn; then both learn again and agree."""
     monkeypatch.delenv("ONEPASS_API_KEY", raising=False)
     pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     one, other = pair
@@ -88,7 +88,7 @@ def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_model_that_is_given_up(serve, store):
+def test_a_lost_model_can_be_given_up(serve, store):
     """DELETE ends it for all services, and its name is free."""
     pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     pair[0].create()

@@ -1,4 +1,4 @@
-"""Between service and store a network: replies get lost or come late, requests never arrive."""
+"""A network between service and store: replies get lost or come late, requests never arrive."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.faults
 
 @pytest.mark.parametrize("fate", ["drop", "cut"])
 def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, store, proxy, clean, fate):
-    """Whether the store has done it or never heard of it: the client is told 200 and the row is in once."""
+    """Whether or not the store received it, the client gets 200 and the row is in once."""
     table = rows(30, 6)
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()
     service.create()
@@ -31,7 +31,7 @@ def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, sto
 
 @pytest.mark.parametrize("fate", ["delay", "swallow"])
 def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, store, proxy, clean, fate):
-    """Nobody knows what became of the row; the client is told so, and its retry is answered as the first try."""
+    """The fate of the row is unknown; the client gets 503, and its retry the answer of the first try."""
     table = rows(12, 7)
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=0.5).start()
     service.create()
@@ -51,8 +51,8 @@ def test_a_reply_later_than_the_timeout_is_503_and_the_retry_learns_once(serve, 
     assert clean(table) == ([learnt(answer) for answer in answers], bare(service.state()))
 
 
-def test_an_answer_that_is_nonsense_harms_nobody(serve, store, proxy):
-    """A reply that no client library understands is a reply that got lost, also for those who wait in the queue."""
+def test_a_garbled_reply_harms_no_request(serve, store, proxy):
+    """A reply that cannot be parsed counts as lost, also for the requests in the queue."""
     table = rows(300, 8)
     service = serve(REDIS_URL=proxy.url, segments=1).start()
     service.create()
@@ -68,7 +68,7 @@ def test_an_answer_that_is_nonsense_harms_nobody(serve, store, proxy):
 
 @pytest.mark.slow
 def test_replies_get_lost_under_load(serve, store, proxy):
-    """Every few dozen appends one is cut off before or after the store has done it; each row is in exactly once."""
+    """Every few dozen appends one is cut off, before or after the store carries it out; each row is in exactly once."""
     table = rows(1200, 9)
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30, SNAPSHOT_MIN_KB=10**6).start()
     service.create()
@@ -85,7 +85,7 @@ def test_replies_get_lost_under_load(serve, store, proxy):
 
 @pytest.mark.slow
 def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, store, proxy):
-    """A row without an id, committed but unanswered, whose entry is trimmed meanwhile, is not committed again."""
+    """A row without an id that was committed but not answered is not committed again, even if its entry is trimmed."""
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()
     other = serve(REDIS_URL=store.url, SNAPSHOTS_KEPT=1).start()
     service.create()
@@ -114,7 +114,7 @@ def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, sto
 
 
 def _while_trimmed(service, other, proxy, send):
-    """Lose the reply to a request; before the service can ask again the other one has trimmed the log."""
+    """Lose the reply to a request; before the service can ask again, the other one trims the log."""
     with ThreadPoolExecutor(1) as pool:
         proxy.arm("drop")
         waiting = pool.submit(send)

@@ -1,4 +1,4 @@
-"""A log that is not what it was: its tail is gone, or was written anew by others."""
+"""A log that has changed: its tail is gone, or others have rewritten it."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def service(serve, store):
 
 
 def _older(store):
-    """A copy of the store's data as they are now."""
+    """A copy of the store's current data."""
     store.stop()
     copy = store.copy()
     store.start()
@@ -24,7 +24,7 @@ def _older(store):
 
 
 def _back_to(store, copy):
-    """The store comes back without what it was told since."""
+    """Restart the store with an older copy of its data."""
     store.stop()
     store.put_back(copy)
     store.start()
@@ -37,8 +37,8 @@ def _readiness(service):
 
 @pytest.mark.slow_but("True")
 @pytest.mark.parametrize("snapshot", [False, True])
-def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
-    """A replica ahead of its log detects and reports it, reloads from snapshot and log, and goes on from there."""
+def test_replicas_follow_a_log_that_lost_its_tail(service, store, snapshot):
+    """A replica ahead of its log detects and reports it, reloads from snapshot and log, and continues from there."""
     table = rows(160, 21)
     service.create()
     kept = Load([service], table[:60]).run()
@@ -50,7 +50,7 @@ def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
     assert 60 == eventually(60, lambda: service.get("/models/m")["rows"])
     assert 1 == service.metric("lost_tails")
     assert 1 <= service.metric("lost_entries") <= 60
-    assert (200, False) == eventually((200, False), lambda: _readiness(service))  # the store's return is seen in time
+    assert (200, False) == eventually((200, False), lambda: _readiness(service))  # at the next check
 
     new = Load([service], table[120:]).run()
     assert 1 == service.metric("lost_tails")
@@ -67,8 +67,8 @@ def test_a_log_whose_tail_is_gone_is_what_counts(service, store, snapshot):
 
 
 @pytest.mark.slow
-def test_a_log_that_lost_its_beginning_takes_rows_as_if_for_the_first_time(service, store):
-    """Back to before the first row fixed the features: nobody is refused for features that are no longer known."""
+def test_a_log_that_lost_its_beginning_accepts_rows_as_if_new(service, store):
+    """Even the row that fixed the features is gone: no row is refused for features that are no longer known."""
     table = rows(60, 22)
     service.create()
     older = _older(store)
@@ -79,8 +79,8 @@ def test_a_log_that_lost_its_beginning_takes_rows_as_if_for_the_first_time(servi
     judge(service, table, load)
 
 
-def test_a_tail_that_others_have_rewritten_is_the_tail(service, serve, store):
-    """As many entries as were lost, more, or fewer, by another service: the replica drops back and follows the log."""
+def test_replicas_follow_a_rewritten_tail(service, serve, store):
+    """Another service wrote as many entries as were lost, or more or fewer: the replica drops its own and follows."""
     written = {"as-many": 10, "more": 17, "fewer": 4}
     kept, lost = rows(20, 23), rows(10, 24, "lost")
     for name in written:
@@ -111,7 +111,7 @@ def test_a_tail_that_others_have_rewritten_is_the_tail(service, serve, store):
 
 
 def _one_by_one(service, name, table):
-    """As many entries as rows."""
+    """Learn one entry per row."""
     client = Client(service, name)
     for row in table:
         learnt(client.learn(row))

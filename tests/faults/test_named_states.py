@@ -1,4 +1,4 @@
-"""Crashes while a large state is imported: it is taken over whole, or not at all."""
+"""Crashes while a large state is imported: it is restored completely or not at all."""
 
 import threading
 
@@ -18,7 +18,7 @@ CONFIG = {"algorithm": "rls", "task": "regression", "features": [f"x{i}" for i i
 
 @pytest.fixture(scope="module")
 def state():
-    """A state of several pieces that has learned three rows."""
+    """A state in several pieces that has learned three rows."""
     model = Model.first(Config.parse(CONFIG))
     X = np.random.default_rng(0).normal(size=(3, 1100))
     apply(model, Entry(1, 0, (Rows(model.prediction_schema.id, None, X, np.arange(3.0)),)))
@@ -26,7 +26,7 @@ def state():
 
 
 def put(service, state):
-    """The status of an import, or None where the connection broke."""
+    """The status of an import; None if the connection broke."""
     try:
         return service.request("PUT", "/models/m/state", state, **{"Content-Type": "application/octet-stream"}).status
     except BROKEN:
@@ -40,8 +40,8 @@ def pieces(store):
 
 
 @pytest.mark.slow
-def test_a_service_that_dies_while_it_writes_the_pieces_leaves_the_model_as_it_was(serve, store, state):
-    """What it has written expires; sent again the state is taken over, here and by a service that followed."""
+def test_a_service_that_dies_while_writing_the_pieces_leaves_the_model_unchanged(serve, store, state):
+    """The written pieces expire; a retry restores the state, here and in a service that follows."""
     services = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     services[0].create(**CONFIG)
     before = services[1].state()
@@ -50,7 +50,7 @@ def test_a_service_that_dies_while_it_writes_the_pieces_leaves_the_model_as_it_w
     assert eventually(True, lambda: bool(pieces(store)))
     services[0].kill()
     importing.join()
-    if services[1].get("/models/m?consistency=strong")["version"] == 0:  # else it had been appended already
+    if services[1].get("/models/m?consistency=strong")["version"] == 0:  # otherwise it was already appended
         assert {True} == {*pieces(store).values()}
         assert before == services[1].state()
     services[0].start()
@@ -63,8 +63,8 @@ def test_a_service_that_dies_while_it_writes_the_pieces_leaves_the_model_as_it_w
 
 @pytest.mark.slow_but("applied")
 @pytest.mark.parametrize("point", ["appended", "applied"])
-def test_a_service_that_dies_after_it_has_appended_has_taken_the_state_over(serve, state, point):
-    """Nobody was told; the log names the state, and it is read again at the next start."""
+def test_a_service_that_dies_after_the_append_has_restored_the_state(serve, state, point):
+    """No client got an answer; the log names the state, and the next start reads it."""
     service = serve().start(FAILPOINT=f"{point}:1")
     service.create(**CONFIG)
     assert put(service, state) is None

@@ -1,4 +1,4 @@
-"""An entry that cannot be applied: one model is out, the service is not."""
+"""An entry that cannot be applied takes one model out of service, not the service."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.faults
 
 
 def _too_wide(state):
-    """Rows of the model's own space with a column too many."""
+    """Rows of the model's own space with one column too many."""
     space = save.from_bytes(state)[0].prediction_schema.id
     return codec.encode(Rows(space, None, np.ones((1, 6)), ["up"]))
 
@@ -35,7 +35,7 @@ def _not_a_segment(state):
 
 
 def _foreign(store):
-    """An entry by a hand that knows nothing of the format, and a model that counts it."""
+    """Append an entry in an unknown format, and count it in the model's version."""
     found = meta(store.url)
     keys = ModelKeys("m", found.incarnation)
     with store.client() as client:
@@ -56,7 +56,7 @@ def _append(url, blob, name="m"):
 @pytest.mark.slow_but("_foreign")
 @pytest.mark.parametrize("poison", [_too_wide, _not_a_segment, _foreign])
 def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store, poison):
-    """Its model is 503, before and after a restart; another learns on, and the name can be used again."""
+    """Its model gets 503, before and after a restart; another model learns on, and the name can be reused."""
     service, table = serve(REDIS_URL=store.url).start(), rows(60, 19)
     service.create()
     service.create("other")
@@ -91,8 +91,8 @@ def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store,
     judge(service, table, Load([service], table).run())
 
 
-def test_requests_that_wait_for_a_poisoned_model_are_all_answered(serve, store):
-    """Whoever is in the queue when its model goes out is told so at once."""
+def test_requests_waiting_for_a_poisoned_model_are_all_answered(serve, store):
+    """Requests in the queue are refused as soon as their model goes out of service."""
     service, table = serve(REDIS_URL=store.url, segments=1).start(), rows(60, 20)
     service.create()
     Load([service], table[:10]).run()
@@ -104,8 +104,8 @@ def test_requests_that_wait_for_a_poisoned_model_are_all_answered(serve, store):
 
 
 @pytest.mark.slow
-def test_a_log_that_cannot_be_written_is_one_models_trouble(serve, store):
-    """A stray entry above the head makes every append of one model fail: it is 503, the others do not notice."""
+def test_a_log_that_cannot_be_written_affects_one_model(serve, store):
+    """A stray entry above the head makes every append of one model fail: it gets 503, other models are not affected."""
     service, table = serve(REDIS_URL=store.url).start(), rows(40, 21)
     service.create()
     service.create("other")
@@ -124,8 +124,8 @@ def test_a_log_that_cannot_be_written_is_one_models_trouble(serve, store):
     assert 10 == service.get("/models/m?consistency=strong")["rows"]
 
 
-async def test_what_a_failed_apply_has_left_is_never_read():
-    """A snapshot, an export or a prediction that waited for the model while an apply raised gets no state."""
+async def test_the_rest_of_a_failed_apply_is_never_read():
+    """A snapshot, an export or a prediction that waits for the model while an apply fails gets no state."""
     config = Config.parse({"algorithm": "dfop", "task": "regression", "features": ["x"]})
     replica = Replica("m", "inc", 0, Model.first(config), 0, "inc", 0, Stats())
     poison = Entry(1, 0, (Rows(replica.model.prediction_schema.id, None, np.ones((1, 2)), np.ones(1)),))

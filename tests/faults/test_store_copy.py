@@ -1,4 +1,4 @@
-"""A store from a copy of its files that was taken while clients were learning."""
+"""A store started from a copy of its files that was taken while clients were learning."""
 
 import shutil
 
@@ -16,7 +16,7 @@ WHOLE_LOG = {"SNAPSHOT_MIN_KB": 10**6}
 
 @pytest.fixture
 def second():
-    """Where the copy goes."""
+    """The store that starts from the copy."""
     made = Store()
     try:
         yield made
@@ -31,7 +31,7 @@ def _rdb(store, second):
 
 
 def _aof(store, second):
-    """The append-only files, whose end is torn wherever it is, and which are not rewritten meanwhile."""
+    """The append-only files, cut off wherever they happen to end, and not rewritten meanwhile."""
     with store.client() as client:
         client.config_set("auto-aof-rewrite-percentage", 0)
         assert 0 == eventually(0, lambda: store.rewrites(client))
@@ -53,7 +53,7 @@ def _late(service, identity, label):
 @pytest.mark.slow_but("_rdb")
 @pytest.mark.parametrize("copied", [_rdb, _aof])
 def test_a_copy_taken_under_load(serve, store, second, copied):
-    """Models are at versions that they had, to the last bit; ids are known, labels of tracked predictions taken."""
+    """Models are at an earlier version, to the last bit; ids are known, labels of tracked predictions accepted."""
     first = serve(REDIS_URL=store.url, **WHOLE_LOG).start()
     tables = {name: rows(400, seed, name) for seed, name in enumerate(NAMES)}
     late = rows(3, 9)

@@ -20,7 +20,7 @@ def service(serve, store):
 
 
 def _all_at_once(service, table):
-    """One request per row, each on a connection of its own, all waiting at the same time."""
+    """One request per row, each on a separate connection, all waiting at the same time."""
     with ThreadPoolExecutor(len(table)) as pool:
         return list(pool.map(lambda row: Client(service).send(row), table))
 
@@ -28,7 +28,7 @@ def _all_at_once(service, table):
 @pytest.mark.slow_but("killed")
 @pytest.mark.parametrize("way", ["stopped", "killed", "frozen"])
 def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
-    """Predictions go on, feedback is 503 with Retry-After, readiness turns; once the store is back all is as before."""
+    """Predictions go on, feedback gets 503 with Retry-After, readiness turns; with the store back all is as before."""
     table = rows(120, 12)
     first = Load([service], table[:60]).run()
     assert 200 == eventually(200, service.ready)
@@ -57,7 +57,7 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
 
 @pytest.mark.slow
 def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
-    """Requests beyond one commit's worth wait in the queue when the store goes; none of them waits for ever."""
+    """Requests beyond one commit are in the queue when the store goes away; none of them waits for ever."""
     service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, segments=2).start(), rows(40, 13)
     service.create()
     first = Load([service], table[:8]).run()
@@ -71,14 +71,14 @@ def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
 
 
 def test_a_full_queue_is_503_at_once(serve, store):
-    """While the store is frozen the queue fills; what finds it full is answered without waiting for the store."""
+    """While the store is frozen the queue fills; further requests are answered without waiting for the store."""
     settings = {"QUEUE_MAX": 4, "STORE_TIMEOUT_S": 60}
     service, table = serve(REDIS_URL=store.url, segments=1, **settings).start(), rows(40, 14)
     service.create()
     first = Load([service], table[:4]).run()
     store.freeze()
     load = Load([service], table[4:], clients=12).start()
-    load.wait(lambda load: load.refused["queue-full"] >= 20)  # long before the store's minute is over
+    load.wait(lambda load: load.refused["queue-full"] >= 20)  # long before the timeout of a minute
     assert ({"queue-full"}, {}) == (set(load.refused), load.answers)
     assert 4 == service.metric("queued")
     store.thaw()
@@ -88,8 +88,8 @@ def test_a_full_queue_is_503_at_once(serve, store):
 
 
 @pytest.mark.slow
-def test_readers_who_wait_for_the_head_are_answered(serve, store):
-    """A strong read that waits while the store goes away is 503, not silence, and the next one is fresh again."""
+def test_reads_that_wait_for_the_head_are_answered(serve, store):
+    """A strong read that waits while the store goes away gets 503, and the next one is fresh again."""
     service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, WAIT_TIMEOUT_S=1).start(), rows(10, 15)
     service.create()
     Load([service], table).run()
@@ -104,7 +104,7 @@ def test_readers_who_wait_for_the_head_are_answered(serve, store):
 
 
 def test_a_full_store_is_503_and_no_row_is_lost(serve, store):
-    """The store has no memory left: nothing is acknowledged, predictions go on, and with room again all is learned."""
+    """The store has no memory left: nothing is acknowledged, predictions go on, and with free memory all is learned."""
     service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, SNAPSHOT_MIN_KB=10**6).start(), rows(200, 28)
     service.create()
     load = Load([service], table).start()

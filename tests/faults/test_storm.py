@@ -1,7 +1,7 @@
-"""Everything at once: three services, eight clients with mixed traffic, kills -9 at random.
+"""Everything at once: three services, eight clients with mixed traffic, kill -9 at random.
 
-Seven seconds each as a part of ``make test``; ``make test-faults`` takes two minutes each and prints its tables:
-those of one run stand in deploy/README.md.
+Each takes seven seconds in ``make test``; ``make test-faults`` runs each for two minutes and prints its tables. Those
+of one run are in deploy/README.md.
 """
 
 import os
@@ -34,11 +34,11 @@ def _first_snapshots(services):
 
 
 def test_one_store_that_writes_always(serve, store):
-    """Services and store are killed again and again: every acknowledged id is in exactly once, as it was told."""
+    """Services and store are killed again and again: every acknowledged id is in exactly once, as acknowledged."""
     services = _services(serve, store.url, SNAPSHOT_MIN_KB=64)
     _first_snapshots(services)
     with store.client() as client:
-        client.config_set("auto-aof-rewrite-percentage", 0)  # its file is the judge's memory
+        client.config_set("auto-aof-rewrite-percentage", 0)  # the judge reads the append-only file
 
     def kill_store(draw: random.Random) -> None:
         store.kill()
@@ -59,7 +59,7 @@ def test_one_store_that_writes_always(serve, store):
 @pytest.mark.slow
 @pytest.mark.parametrize("replicas", [0, 1])
 def test_a_cluster_with_failovers(serve, replicas):
-    """What an asynchronous failover loses is counted and reported; nothing is in twice, nothing else is lost."""
+    """Rows that an asynchronous failover loses are counted and reported; nothing is in twice, nothing else is lost."""
     cluster = Cluster(appendfsync="everysec")
     try:
         cluster.start()

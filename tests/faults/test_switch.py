@@ -1,4 +1,4 @@
-"""A change of features while services die, others look on, and clients do not stop."""
+"""A change of features while services die, others follow, and clients go on."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def _all_names(x):
 
 
 def cut(table, names):
-    """The same rows with some names only."""
+    """The same rows with only these names."""
     return [Row(row.id, {name: row.features[name] for name in names}, row.label) for row in table]
 
 
@@ -36,7 +36,7 @@ def switch(service, body, **headers):
 
 
 def lead_to(service, phase):
-    """A model in a phase, with rows of every phase before it; the rows."""
+    """Bring a model into a phase, with rows in every phase before it; return the rows."""
     service.create(features=OLD)
     fed = cut(whole(40, 1, "steady"), OLD)
     Load([service], fed).run()
@@ -49,7 +49,7 @@ def lead_to(service, phase):
 
 
 class Following(Client):
-    """A client that asks which features are wanted when its rows are refused, or teach no mapping."""
+    """A client that asks for the wanted features when its rows are refused or do not train the mapping."""
 
     def __init__(self, service, model="m"):
         super().__init__(service, model)
@@ -70,7 +70,7 @@ class Following(Client):
 @pytest.mark.slow_but("ensemble")
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
-    """Killed under load in each phase: where the model stood it stands, and every acknowledged row is in once."""
+    """Killed under load in each phase: the phase is the same afterwards, and every acknowledged row is in once."""
     service = serve(SNAPSHOT_MIN_KB=10**6).start()
     fed = lead_to(service, phase)
     if phase == "overlap":
@@ -96,7 +96,7 @@ def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_snapshot_holds_the_phase(serve, phase):
-    """Snapshot in each phase, a tail behind it, kill: state and standing are those of before, bit by bit."""
+    """A snapshot in each phase, a tail after it, a kill: state and phase are the same as before, bit by bit."""
     service = serve(SNAPSHOT_MIN_KB=10**6, SNAPSHOTS_KEPT=1).start()
     lead_to(service, phase)
     assert 201 == service.request("POST", "/models/m/snapshots").status
@@ -110,9 +110,9 @@ def test_a_snapshot_holds_the_phase(serve, phase):
 @pytest.mark.slow_but("1")
 @pytest.mark.parametrize("services", [1, 2])
 def test_switches_under_load_lose_nothing(serve, store, services):
-    """Clients that follow, six steps in the middle of their rows: every row is learned once, as the log says.
+    """Clients adapt to six steps among their rows: every row is learned once, as the log says.
 
-    Also where the rows go to another service, which learns of each step from those it would refuse.
+    It also works if the rows go to another service, which notices each step when it is about to refuse a row.
     """
     all_of_them = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(services)]
     first, last = all_of_them[0], all_of_them[-1]
@@ -130,20 +130,20 @@ def test_switches_under_load_lose_nothing(serve, store, services):
 
 
 def _six_steps(service, load):
-    """Begin, complete, begin, abort, begin, complete, each after another hundred rows."""
+    """Begin, complete, begin, abort, begin, complete, each after some hundred rows."""
     steps = ({"action": "begin", "features": to} for to in (NEW, LATER, ["z"]))
     ends = ("complete", "abort", "complete")
     for number, (step, end) in enumerate(zip(steps, ends, strict=True)):
         load.acknowledged(100 + 260 * number)
         switch(service, step)
         load.acknowledged(230 + 260 * number)
-        # Rows of the old names alone are learned as well, and teach no mapping.
+        # Rows with only the old names are learned as well, but do not train the mapping.
         switch(service, {"action": end, "force": True} if end == "complete" else {"action": end})
 
 
 @pytest.mark.slow
-def test_a_wrong_row_is_refused_as_such_without_a_store(serve, store):
-    """Before a refusal the log is read on; where it cannot be, predictions are answered and refused all the same."""
+def test_a_wrong_row_is_still_refused_without_a_store(serve, store):
+    """Before a refusal the log is read; if it cannot be, predictions are answered or refused as usual."""
     service = serve(REDIS_URL=store.url).start()
     service.create(features=OLD)
     Load([service], cut(whole(10, 15, "a"), OLD)).run()
@@ -156,7 +156,7 @@ def test_a_wrong_row_is_refused_as_such_without_a_store(serve, store):
 
 
 def test_a_second_service_dies_and_the_first_completes(serve, store):
-    """What one began the other completes, with the rows both have learned."""
+    """One service begins the change and the other completes it, with the rows that both have learned."""
     first, second = (serve(REDIS_URL=store.url).start() for _ in range(2))
     first.create(features=OLD)
     Load([first], cut(whole(30, 12, "a"), OLD)).run()

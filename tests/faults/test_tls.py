@@ -1,4 +1,4 @@
-"""The store behind TLS, with a user of its own."""
+"""The store with TLS and a restricted user."""
 
 import shutil
 import subprocess
@@ -12,12 +12,12 @@ from tests.faults.servers import Server, free_port
 
 pytestmark = pytest.mark.faults
 RIGHTS = ("+@all", "-@dangerous", "+config|get")
-"""What deploy/README.md says a user needs."""
+"""The rights that deploy/README.md lists for the user."""
 
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A certificate for the loopback and its key."""
+    """A certificate for the loopback address, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
@@ -29,7 +29,7 @@ def certificate(tmp_path):
 
 @pytest.fixture
 def tls_store(tmp_path, certificate):
-    """A server with a TLS port, and that port's URL for a user of its own."""
+    """The URL of a server with a TLS port, for a restricted user."""
     key, cert = certificate
     port = free_port()
     made = Server(
@@ -52,7 +52,7 @@ def tls_store(tmp_path, certificate):
 
 @pytest.mark.slow
 def test_services_share_a_store_behind_tls(serve, tls_store):
-    """Rows, snapshots and notices go over TLS, and the user needs no key or channel that is not Onepass's."""
+    """Rows, snapshots and notices go over TLS, and the user only needs Onepass's keys and channels."""
     settings = {"REDIS_URL": tls_store, "SNAPSHOT_MIN_KB": 10**6}
     pair = [serve(**settings).start() for _ in range(2)]
     pair[0].create()

@@ -1,4 +1,4 @@
-"""Two services on one store, clients on both."""
+"""Two services on one store, with clients at both."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
@@ -22,8 +22,8 @@ def pair(serve, store):
     return made
 
 
-def test_clients_of_both_leave_what_a_serial_replay_leaves(pair, store):
-    """Both learn at once, some ids at both: each is in once, told the same, and the states are equal bit by bit."""
+def test_clients_of_both_give_the_state_of_a_serial_replay(pair, store):
+    """Both learn at once, some ids at both: each row is in once with one answer, and the states have equal bits."""
     own = [rows(500, 30 + at, f"own{at}-") for at in range(2)]
     shared = rows(200, 32, "shared")
     mixed = [[row for both in zip_longest(table, shared) for row in both if row is not None] for table in own]
@@ -43,7 +43,7 @@ def test_clients_of_both_leave_what_a_serial_replay_leaves(pair, store):
 
 @pytest.mark.slow
 def test_one_takes_snapshots_while_the_other_learns(serve, store):
-    """The log is trimmed under a replica that is behind: it reloads, goes on, and nothing is learned twice."""
+    """The log is trimmed under a replica that lags: it reloads and goes on, and nothing is learned twice."""
     table = rows(600, 33)
     settings = {"REDIS_URL": store.url, "SNAPSHOT_MIN_KB": 10**6, "SNAPSHOTS_KEPT": 1}
     lagging, trimming = (serve(**settings).start() for _ in range(2))
@@ -65,8 +65,8 @@ def test_one_takes_snapshots_while_the_other_learns(serve, store):
 
 @pytest.mark.slow_but("applied")
 @pytest.mark.parametrize("point", ["appended", "applied"])
-def test_a_retry_at_the_other_service_is_told_what_the_first_would_have_said(serve, store, clean, point):
-    """One dies with a row in the log and no answer recorded; the other answers its retry, and so do snapshots."""
+def test_a_retry_at_the_other_service_gets_the_answer_of_the_first(serve, store, clean, point):
+    """One dies with a row in the log and no answer recorded; the other answers its retry, also after a snapshot."""
     table = rows(24, 34)
     dying, other = serve(REDIS_URL=store.url), serve(REDIS_URL=store.url).start()
     dying.start(FAILPOINT=f"{point}:13").create()
@@ -89,7 +89,7 @@ def test_a_retry_at_the_other_service_is_told_what_the_first_would_have_said(ser
 @pytest.mark.slow_but("before-the-tail")
 @pytest.mark.parametrize("moment", ["before-the-first", "before-a-piece", "before-the-tail"])
 def test_a_snapshot_by_one_while_the_other_loads(serve, store, proxy, moment):
-    """What is being read is trimmed and replaced under the reader: it begins again and calls nothing corrupt."""
+    """The data is trimmed and replaced while it is read: the reader starts again and reports no corruption."""
     table = rows(90, 35)
     loading = serve(REDIS_URL=proxy.url, SNAPSHOT_MIN_KB=10**6).start()
     other = serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6, SNAPSHOTS_KEPT=1).start()
