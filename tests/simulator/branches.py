@@ -1,4 +1,4 @@
-"""Which branches of the service a schedule has reached, seen from outside: what the store answers, what is called."""
+"""The branches of the service that a schedule reaches, observed from outside: replies of the store and calls."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,14 +22,14 @@ from tests.simulator.network import World
 from tests.simulator.simulation import FIRST, Simulation
 
 LARGE_WORK = ((batches, "apply"), (batches, "apply_merged"), (save, "to_bytes"))
-"""What takes long for a large model: functions of core, where the service finds them."""
+"""Functions of core that take long for a large model, in the modules where the service uses them."""
 
 
 class Branches:
-    """Counts what the replicas of one schedule come across.
+    """Counts what the replicas of one schedule meet.
 
     Args:
-        simulation: whose counts.
+        simulation: the simulation to observe.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -43,7 +43,7 @@ class Branches:
     # ---------------------------------------------------------------- what the store says
 
     def heard(self, member: Member, call: Call, reply: Any) -> None:
-        """Note an answer that has reached a replica."""
+        """Record a reply that has reached a replica."""
         if call.script in (APPEND, READ_AFTER):
             self._counts[reply[0].decode()] += 1
             if any(reply is one for one in self._recognised):
@@ -56,19 +56,19 @@ class Branches:
             self._note_events(member, call, reply[1])
 
     def _note(self, call: Call) -> Any:
-        """A packet of the past is refused by the store, when nobody waits for the answer any more."""
+        """Run a call on the store; count what it refuses as sent by a fenced writer, and retries that it recognises."""
         reply = self._call(call)
         if call.script is APPEND:
             self._counts["fenced by the store"] += reply[0] == b"fenced"
             if reply[0] == b"ok" and reply[3]:
-                append = (call.keys[0], *call.args[3:5], reply[3])  # of a writer, its sequence, the version made
+                append = (call.keys[0], *call.args[3:5], reply[3])  # the writer, its sequence number, the version made
                 if append in self._made:
                     self._recognised.append(reply)
                 self._made.add(append)
         return reply
 
     def _note_events(self, member: Member, call: Call, added: int) -> None:
-        """Whose entries the alarms were found in that this replica was the first to publish."""
+        """Count alarms that this replica was the first to publish, found in entries of another one."""
         incarnation = str(call.args[0]).split(" ")[1]
         history = self._world.store.data.history.get(ModelKeys(FIRST, incarnation).log, {})
         for reach in list(call.args[4::5])[-added:]:
@@ -101,7 +101,7 @@ class Branches:
             yield
 
     def _watched(self, name: str, inner: Any) -> Any:
-        """A function that notes where it is called."""
+        """Wrap a function to record whether it runs in a thread or on the loop."""
 
         def watched(model: Any, *args: Any) -> Any:
             place = "in a thread" if self._simulation.loop.in_thread else "on the loop"

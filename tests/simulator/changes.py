@@ -1,4 +1,4 @@
-"""What administrators do to the first model: changes of features and settings, states restored and imported."""
+"""What administrators do to the first model: change features and settings, restore and import states."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,15 +29,15 @@ STEPS: tuple[Callable[[Model, tuple[str, ...]], Segment | None], ...] = (
     lambda model, ids: changes.promote(model, "previous", ids, False),
     lambda model, ids: changes.withdraw(model, next(reversed(model.challengers), "third"), ids),
 )
-"""What may be asked of challengers."""
+"""The requests about challengers."""
 
 
 class Changes:
-    """Those who change the first model.
+    """The administrators of the first model.
 
     Args:
-        simulation: what they take part in.
-        clients: who send what they have made.
+        simulation: the simulation they belong to.
+        clients: the clients that send their segments.
     """
 
     def __init__(self, simulation: Simulation, clients: Clients) -> None:
@@ -47,15 +47,15 @@ class Changes:
     # ---------------------------------------------------------------- features
 
     async def switch(self) -> None:
-        """One step in a change of features, most often the one that comes next."""
+        """Take one step in a change of features, usually the next one."""
         await self._switch(self.draw.choice(("next", "next", "next", "abort", "abort", "abort", "begin")))
 
     async def switch_twice(self) -> None:
-        """Two want the same step at the same moment: the log lets one of them have it."""
+        """Two requests want the same step at the same moment: the log lets one of them have it."""
         await asyncio.gather(self._switch("next"), self._switch("next"))
 
     async def _switch(self, wanted: str) -> None:
-        """As POST /models/{name}/features/switch does it, sent again until it is answered."""
+        """Do what POST /models/{name}/features/switch does, and repeat it until there is an answer."""
         identity = f"s:{next(self.simulation.numbers)}"
         for _ in range(RETRIES):
             member = self.simulation.anyone(writes=True)
@@ -88,7 +88,7 @@ class Changes:
         await self.clients.send(member, replica, replace(segment, ids=(identity,)), ["step"])
 
     async def overlap(self) -> None:
-        """Rows of both spaces without labels."""
+        """Send rows of both spaces without labels."""
         numbers = [1000 + next(self.simulation.numbers) for _ in range(self.draw.choice((1, 3)))]
         ids = tuple(f"o:{number}" for number in numbers) if self.draw.random() < 0.5 else ()
 
@@ -103,7 +103,7 @@ class Changes:
     # ---------------------------------------------------------------- settings
 
     async def configure(self) -> None:
-        """Other settings, or those that the model has by now."""
+        """Send other settings, or those that the model already has."""
         asked, ids = self.draw.choice(SETTINGS), (f"k:{next(self.simulation.numbers)}",)
         ids = ids if self.draw.random() < 0.7 else ()
 
@@ -113,7 +113,7 @@ class Changes:
         await self.clients.commit(change, ["change" for _ in ids], RETRIES if ids else 1)
 
     async def challenge(self) -> None:
-        """A challenger is put beside the model, taken away, or becomes the model: whatever is possible then."""
+        """Add, withdraw or promote a challenger, if it is possible when the request arrives."""
         asked, ids = self.draw.choice(STEPS), (f"k:{next(self.simulation.numbers)}",)
         ids = ids if self.draw.random() < 0.7 else ()
 
@@ -128,7 +128,7 @@ class Changes:
     # ---------------------------------------------------------------- states
 
     async def restore(self) -> None:
-        """Back to a kept snapshot."""
+        """Restore one of the kept snapshots."""
         member = self.simulation.anyone(writes=True)
         if member is None:
             return
@@ -146,7 +146,7 @@ class Changes:
         return bytes(await snapshots.read(replica.name, replica.incarnation, self.draw.choice(kept)))
 
     async def export(self) -> None:
-        """Take the whole state along."""
+        """Export the whole state."""
         member = self.simulation.anyone()
         if member is None:
             return
@@ -156,7 +156,7 @@ class Changes:
                 self._exported.append(bytes(await asyncio.to_thread(save.to_bytes, replica.model, {})))
 
     async def import_(self) -> None:
-        """Bring a state back that was taken along, whatever has been learned meanwhile."""
+        """Import an exported state, whatever has been learned meanwhile."""
         member = self.simulation.anyone(writes=True)
         if member is None or not self._exported:
             return
@@ -168,7 +168,7 @@ class Changes:
     # ---------------------------------------------------------------- other models
 
     async def visit(self) -> None:
-        """Look at the third model, for which another one may have to leave memory."""
+        """Read the third model, which may evict another one."""
         member = self.simulation.anyone()
         if member is None:
             return

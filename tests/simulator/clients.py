@@ -16,19 +16,19 @@ from tests.simulator.network import TIMEOUT_S
 from tests.simulator.simulation import ANSWER_S, FIRST, NAMES, RETRIES, Seen, Simulation, Told
 
 SHIFT = 10.0
-"""By how much the features of a stream that drifts move, there and back."""
+"""The distance by which the features of a drifting stream move back and forth."""
 DRIFT_ROWS = 8
 OUTRUN = 3
 """More snapshots than are kept."""
 
 
 def anonymous(y: float) -> str:
-    """What a row without an id is known by to the verdict: no two of them have the same label."""
+    """The verdict's name for a row without an id: every such row has a different label."""
     return f"anonymous {y:g}"
 
 
 def row(names: tuple[str, ...], number: int, shift: float = 0.0) -> list[float]:
-    """The values of a row: a number is always the same row, in whatever space it is read."""
+    """The values of a row: a number always gives the same row, in any space."""
     return [float(np.sin((NAMES.index(name) + 1) * number)) + shift for name in names]
 
 
@@ -36,7 +36,7 @@ class Clients:
     """The clients of the first model.
 
     Args:
-        simulation: what they take part in.
+        simulation: the simulation they belong to.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -47,19 +47,19 @@ class Clients:
     # ---------------------------------------------------------------- rows
 
     async def feedback(self) -> None:
-        """One row with an id that may have been sent before."""
+        """Send one row with an id that may have been sent before."""
         await self._learn((self.draw.choice(self.ids),))
 
     async def batch(self) -> None:
-        """Some of them, perhaps one of them twice."""
+        """Send several such rows, perhaps one of them twice."""
         await self._learn(tuple(self.draw.choices(self.ids, k=self.draw.choice((2, 3)))))
 
     async def anonymous(self, at: Member | None = None) -> None:
-        """One row without an id, sent once."""
+        """Send one row without an id, once."""
         await self._learn((), at=at)
 
     async def outrun(self) -> None:
-        """At one replica so much is learned that the log is trimmed while the others hear nothing; then they go on."""
+        """One replica learns until the log is trimmed while the others get no notices; then all go on."""
         for line in [*self.simulation.world.lines]:
             line.cut()
         member = self.simulation.anyone(writes=True)
@@ -69,7 +69,7 @@ class Clients:
         await asyncio.gather(*(self.anonymous() for _ in self.simulation.members))
 
     async def drift(self, at: Member | None = None) -> None:
-        """Rows that lie elsewhere than those before them."""
+        """Send rows from another place than those before."""
         self._shift = SHIFT - self._shift
         await self._learn((), DRIFT_ROWS, self._shift, at)
 
@@ -85,7 +85,7 @@ class Clients:
         await self.commit(rows, [f"{number:g}" for number in numbers if ids], RETRIES if ids else 1, at)
 
     def rows(self, replica: Replica, ids: tuple[str, ...], numbers: list[int], shift: float = 0.0) -> Rows | None:
-        """Rows of the space that a model takes now; None where it takes none."""
+        """Rows of the space that the model currently accepts; None if it accepts none."""
         space = replica.model.feedback_schema
         if space is None:
             return None
@@ -93,13 +93,13 @@ class Clients:
         return Rows(space.id, None, X, np.array(numbers, dtype=np.float64), ids=ids)
 
     async def commit(self, segment_of: Any, digests: list[str], tries: int, at: Member | None = None) -> None:
-        """Send a request until it is answered, each time as the model that it is sent to would have it.
+        """Send a request until it is answered, each time as the model at that replica requires it.
 
         Args:
-            segment_of: called with a replica; the segment to send, or None.
+            segment_of: called with a replica; returns the segment to send, or None.
             digests: one per id.
-            tries: how often it may be sent.
-            at: the replica it is sent to; any one if None.
+            tries: the largest number of times it is sent.
+            at: the replica to send it to; any one if None.
         """
         for _ in range(tries):
             member = at or self.simulation.anyone(writes=True)
@@ -119,7 +119,7 @@ class Clients:
 
     async def _send(self, member: Member, segment_of: Any, digests: list[str]) -> None:
         replica = await member.engine.replica(FIRST)
-        if self.draw.random() < 0.3:  # as a tracked row, which is looked up before it is queued
+        if self.draw.random() < 0.3:  # like a tracked row, which is looked up before it is queued
             await self.simulation.pause(0.05)
         segment = segment_of(replica)
         if isinstance(segment, Promote | Withdraw):
@@ -128,10 +128,10 @@ class Clients:
             await self.send(member, replica, segment, digests)
 
     async def send(self, member: Member, replica: Replica, segment: Segment, digests: list[str]) -> None:
-        """Commit a segment, and note what the client is told, a refusal included.
+        """Commit a segment and record the client's answer, including a refusal.
 
         Raises:
-            OnepassError: its fate is not known, or it can be sent again.
+            OnepassError: its fate is unknown, or it can be sent again.
         """
         if isinstance(segment, Restore):
             self._acknowledge(member, replica, segment, await member.take_over(replica, segment.state, segment.source))
@@ -146,7 +146,7 @@ class Clients:
             self._acknowledge(member, replica, segment, reply)
             return
         assert OTHER not in refusal, "an id was taken for another one"
-        if len(_keys(segment)) == 1:  # of several rows some may have been learned before
+        if len(_keys(segment)) == 1:  # with several rows, some may have been learned before
             self._note(replica, segment, -1, refusal)
 
     def _acknowledge(self, member: Member, replica: Replica, segment: Segment, reply: Reply) -> None:
@@ -170,7 +170,7 @@ class Clients:
     # ---------------------------------------------------------------- other requests
 
     async def reset(self) -> None:
-        """Back to the first state."""
+        """Reset the model."""
         await self.commit(lambda _: Reset(), [], 1)
 
     async def snapshot(self, at: Member | None = None) -> None:
@@ -183,7 +183,7 @@ class Clients:
                 self.simulation.say("snapshot by", member.number, info.version)
 
     async def read(self) -> None:
-        """Whoever was told a version reads at least that version anywhere, or is told that it cannot be."""
+        """After a client was told a version, it reads at least that version at any replica, or gets an error."""
         member = self.simulation.anyone()
         known = [told for each in self.simulation.told.values() for told in each if told.version >= 0]
         if member is None or not known:
@@ -198,7 +198,7 @@ class Clients:
         assert replica.version >= told.version or self.simulation.dropped or replica.gone, "a read that is not fresh"
 
     async def look(self) -> None:
-        """Read something of the model held still; some readers take long, some take the whole state in a thread."""
+        """Read from the model while it is held still; some reads take long, some take the whole state in a thread."""
         member = self.simulation.anyone()
         if member is None:
             return
@@ -220,7 +220,7 @@ class Clients:
 
 
 def _keys(segment: Segment) -> list[str]:
-    """What the verdict knows each row of a request by, or the whole of it."""
+    """The verdict's names for the rows of a request, or for the whole request."""
     if isinstance(segment, Rows) and not segment.ids:
         return [anonymous(y) for y in segment.y]
     return [*segment.ids]

@@ -1,7 +1,7 @@
-"""An event loop whose time is its own: nothing waits, and the same seed is the same run.
+"""An event loop with simulated time: nothing waits, and the same seed gives the same run.
 
-Threads are tasks that end later: what a thread does happens at once, either when it begins or when it ends, and its
-result comes at the end. So whatever can happen beside a thread happens beside it in some seed.
+Threads are tasks that end later: the work of a thread happens at once, either when it begins or when it ends, and its
+result arrives at the end. So anything that can happen while a thread runs does happen with some seed.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ from typing import Any
 
 
 class Stuck(Exception):
-    """Somebody waits for something that nobody will ever do."""
+    """A task waits for something that will never happen."""
 
 
 @dataclass(eq=False)
 class Work:
-    """What one thread does.
+    """The work of one thread.
 
     Attributes:
-        concerns: the object whose method it is, and its arguments.
-        begin, end: when, by the loop's clock.
+        concerns: the object whose method runs, and its arguments.
+        begin, end: by the loop's clock.
     """
 
     concerns: tuple[Any, ...]
@@ -31,15 +31,15 @@ class Work:
 
 
 class Loop(asyncio.BaseEventLoop):
-    """Time moves only when nothing else is left to do, and then to the next thing that is due.
+    """Time moves only when nothing else is left to do, and then to the next event that is due.
 
     Args:
         draw: decides how long each thread takes.
-        thread_s: the longest that one takes.
+        thread_s: the longest time a thread takes.
 
     Attributes:
-        works: what threads have done.
-        in_thread: whether a thread's work is being done.
+        works: the work of all threads so far.
+        in_thread: whether the work of a thread is running.
     """
 
     def __init__(self, draw: random.Random, thread_s: float) -> None:
@@ -54,14 +54,14 @@ class Loop(asyncio.BaseEventLoop):
         return self._now
 
     def select(self, timeout: float | None) -> list[Any]:
-        """What the loop calls when it would wait."""
+        """Advance the time instead of waiting; called by the loop."""
         if timeout is None:
             raise Stuck
         self._now += timeout
         return []
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
-        """A thread would bring the machine's own time in. One that has begun goes on although nobody waits for it."""
+        """A real thread would use the machine's time. Work that has begun goes on even if its caller has gone."""
         future, took_s = self.create_future(), self._draw.uniform(0, self._thread_s)
         self.works.append(Work(_concerns(func), self._now, self._now + took_s))
         early = self._draw.random() < 0.5
@@ -96,6 +96,6 @@ class Loop(asyncio.BaseEventLoop):
 
 
 def _concerns(func: Callable[..., Any]) -> tuple[Any, ...]:
-    """The owner and the arguments of what asyncio.to_thread was given."""
+    """The owner and the arguments of the function passed to asyncio.to_thread."""
     args = func.args if isinstance(func, functools.partial) else (func,)
     return getattr(args[0], "__self__", None), *args[1:]

@@ -1,4 +1,4 @@
-"""What all simulations share."""
+"""Shared by all simulations."""
 
 import logging
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def quiet():
-    """The service has much to say about its faults; here they are meant."""
+    """Silence the service's log: it would report the faults that the simulation makes on purpose."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     yield

@@ -1,4 +1,4 @@
-"""What befalls the replicas of the service and their store: crashes, evictions, outages, a store that goes back."""
+"""Faults of the replicas and their store: crashes, evictions, outages, a store that goes back in time."""
 
 import asyncio
 from typing import Any
@@ -16,11 +16,11 @@ MEMBERS_MAX = 4
 
 
 class Faults:
-    """Everything that happens to the first model's replicas but requests.
+    """Everything that happens to the first model's replicas except requests.
 
     Args:
-        simulation: what they take part in.
-        clients: who write on at once where the store has lost something.
+        simulation: the simulation they belong to.
+        clients: write immediately after the store has lost something.
         heard: called with every reply of the store.
     """
 
@@ -31,7 +31,7 @@ class Faults:
     # ---------------------------------------------------------------- replicas come and go
 
     async def join(self) -> None:
-        """One more replica; one in four only reads."""
+        """Add a replica; one in four only reads."""
         simulation = self.simulation
         if len(simulation.members) >= MEMBERS_MAX:
             return
@@ -58,11 +58,11 @@ class Faults:
                 break
 
     async def crash(self) -> None:
-        """One replica ends in the middle of everything; most often another one takes its place."""
+        """One replica crashes in the middle of its work; usually another one takes its place."""
         await self._crash(self.simulation.anyone())
 
     async def crash_alarmed(self) -> None:
-        """One replica crashes right after it has learned rows that may raise an alarm."""
+        """One replica crashes right after learning rows that may raise an alarm."""
         member = self.simulation.anyone(writes=True)
         await self.clients.drift(member)
         await self._crash(member)
@@ -78,7 +78,7 @@ class Faults:
             await self.join()
 
     async def stop(self) -> None:
-        """One replica is told to stop; it has its grace period."""
+        """One replica is told to stop and gets its grace period."""
         member = self.simulation.anyone()
         if member is None or len(self.simulation.members) < 2:
             return
@@ -89,13 +89,13 @@ class Faults:
         assert took_s <= self.simulation.bounds.grace_s + TIMEOUT_S, f"{member.number} took {took_s} s to stop"
 
     async def leave(self) -> None:
-        """The model leaves one memory."""
+        """Evict the model from one replica."""
         member = self.simulation.anyone()
         if member is not None:
             member.drop(FIRST)
 
     async def recreate(self) -> None:
-        """The model is deleted, and another one gets its name."""
+        """Delete the model and create another one with its name."""
         member = self.simulation.anyone()
         if member is not None:
             try:
@@ -108,28 +108,28 @@ class Faults:
     # ---------------------------------------------------------------- the store
 
     async def outage(self) -> None:
-        """Nothing reaches the store for a while."""
+        """The store is unreachable for a while."""
         self.simulation.world.up = False
         await self.simulation.pause(3 * TIMEOUT_S)
         self.simulation.world.up = True
 
     async def cut_notices(self) -> None:
-        """The connections break over which notices of appends come."""
+        """The connections for notices of appends break."""
         for line in [*self.simulation.world.lines]:
             line.cut()
 
     async def note_older(self) -> None:
-        """What a failover would go back to."""
+        """Keep a copy of the data that a failover would return to."""
         self._older = self.simulation.world.store.data.copy()
 
     async def failover(self) -> None:
-        """Some rows are learned that the store loses at once."""
+        """Learn some rows that the store loses at once."""
         await self.note_older()
         await asyncio.gather(*(self.clients.feedback() for _ in range(self.draw.randrange(1, 4))))
         await self.cut()
 
     async def cut(self) -> None:
-        """The store goes back: at once, or to what was noted; now and then newer snapshots stay behind."""
+        """The store goes back: to now, or to the kept copy; sometimes newer snapshots survive."""
         store = self.simulation.world.store
         if self._older is None:
             return
@@ -140,7 +140,7 @@ class Faults:
         meta = store.data.hashes.get(ModelKeys(FIRST, "").meta)
         self.simulation.say("cut back to", meta and meta[b"version"])
         if self.draw.random() < 0.3:
-            self.simulation.torn = True  # no failover does this: what a snapshot rests on may be missing, and be missed
+            self.simulation.torn = True  # no failover does this: entries that a snapshot rests on may be missing
             for key, held in now.hashes.items():
                 if key.endswith(":snapshots") or ":chunks:" in key:
                     store.data.hashes.setdefault(key, {}).update(held)
@@ -150,7 +150,7 @@ class Faults:
             await self._rewrite()
 
     async def _rewrite(self) -> None:
-        """Somebody who had nothing of what is lost writes on at once: the others' tail is not gone, but another one."""
+        """A replica without the lost entries writes at once: the others' tail is then not gone but replaced."""
         member = self.simulation.anyone(writes=True)
         if member is not None:
             member.drop(FIRST)
@@ -159,7 +159,7 @@ class Faults:
         await asyncio.gather(*(self.clients.anonymous() for _ in range(self.draw.randrange(1, 6))))
 
     def _reckon(self, before: Data) -> None:
-        """Note which entries are gone, and who had them."""
+        """Record which entries are lost, and which replicas had them."""
         after = self.simulation.world.store.data
         for key, entries in before.history.items():
             prefix, incarnation, _ = key.rsplit(":", 2)

@@ -1,6 +1,6 @@
-"""A store in memory that runs the service's own Lua: what Redis would hold, as dicts, and the commands that are used.
+"""A store in memory that runs the service's own Lua: Redis's data as dicts, and the commands that the service uses.
 
-Keys never expire by themselves. Replies are what the service's connection returns.
+Keys never expire. Replies are what the service's connection returns.
 """
 
 import functools
@@ -20,12 +20,12 @@ ENDS = {b"-": (0, 0), b"+": (2**64, 0)}
 
 @dataclass
 class Data:
-    """Keys by kind; a string is a hash of one field.
+    """Keys by kind; a string is a hash with one field.
 
     Attributes:
-        logs: streams; fields of an entry are names and values in turn.
-        history: every entry of a log by its version, trimmed or not, unless the store has lost it.
-        expiring: keys that have a time to live.
+        logs: streams; an entry's fields alternate between names and values.
+        history: every entry of a log by its version, even if trimmed, unless the store has lost it.
+        expiring: keys with a time to live.
     """
 
     hashes: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Data:
     expiring: set[str] = field(default_factory=set)
 
     def copy(self) -> "Data":
-        """As it is now; entries are never changed once they are there."""
+        """A copy of the current data; entries never change after they are written."""
         parts = (self.hashes, self.scores, self.logs, self.history)
         return Data(*({key: dict(held) for key, held in part.items()} for part in parts), {*self.expiring})
 
@@ -44,9 +44,9 @@ class LuaStore:
     """One server.
 
     Args:
-        now_ms: its time.
+        now_ms: returns the server's time.
         publish: receives each message with its channel.
-        listening: how many have subscribed to a channel.
+        listening: returns the number of subscribers of a channel.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LuaStore:
         self._now_ms, self._send, self._listening = now_ms, publish, listening
 
     def call(self, call: Call) -> Any:
-        """Run a script, or a plain command."""
+        """Run a script or a plain command."""
         if call.script is None:
             return self.command(call.args)
         _current.append(self)
@@ -73,7 +73,7 @@ class LuaStore:
         """Run a command.
 
         Raises:
-            AttributeError: it is none of those that the service uses.
+            AttributeError: the service does not use this command.
         """
         name, *rest = (_as_bytes(word) for word in words)
         key = rest[0].decode() if rest else ""
@@ -251,7 +251,7 @@ class LuaStore:
     def _xrange(self, key: str, low: bytes, high: bytes, *count: bytes) -> list[Any]:
         log = self.data.logs.get(key, {})
         begin, end = _entry_id(low), _entry_id(high)
-        alone = begin == end  # what is asked for most, of the longest logs
+        alone = begin == end  # the most frequent query, on the longest logs
         found = [begin] * (begin in log) if alone else sorted(at for at in log if begin <= at <= end)
         return [[b"%d-%d" % at, log[at]] for at in (found[: int(count[1])] if count else found)]
 
@@ -300,7 +300,7 @@ _current: list[LuaStore] = []
 
 
 def _run(*words: Any) -> Any:
-    """What a script calls."""
+    """The function behind redis.call."""
     return _value(_current[-1].command(words))
 
 
@@ -309,14 +309,14 @@ def _table(values: Sequence[Any]) -> Any:
 
 
 def _value(reply: Any) -> Any:
-    """A reply as a script sees it."""
+    """Convert a reply for a script."""
     if reply is None:
         return False
     return _table(reply) if isinstance(reply, list) else reply
 
 
 def _reply(value: Any) -> Any:
-    """What a script returns, as the client sees it: a table ends at its first nil, numbers lose their fraction."""
+    """Convert a script's result for the client: a table ends at its first nil, numbers lose their fraction."""
     if lua_type(value) == "table":
         parts = iter(value[at] for at in itertools.count(1))
         return [*map(_reply, itertools.takewhile(lambda part: part is not None, parts))]

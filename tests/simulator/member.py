@@ -1,4 +1,4 @@
-"""One replica of the service, and everything that the simulator knows of how it is built."""
+"""One replica of the service, and everything the simulator knows about its structure."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ EVENTS_MAX = 10_000
 
 
 class _Deaths(set[str]):
-    """The tasks that are dead now, and those that ever were."""
+    """The tasks that are currently dead, and a list of all that ever were."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,11 +36,11 @@ class Member:
 
     Args:
         number: its name.
-        world: where its store is.
+        world: contains its store.
         bounds: its limits.
         publishes: whether it publishes alarms.
-        reads_only: whether clients send it nothing to learn.
-        heard: called with this replica, every call that the store has answered, and the reply.
+        reads_only: whether clients never send it anything to learn.
+        heard: called with this replica, each call that the store answered, and the reply.
     """
 
     def __init__(
@@ -78,27 +78,27 @@ class Member:
     # ---------------------------------------------------------------- what befalls it
 
     def start(self) -> None:
-        """Begin, which a crash may cut short."""
+        """Start it; a crash may interrupt this."""
         self._starting = asyncio.create_task(self.engine.start())
 
     @property
     def started(self) -> bool:
-        """Whether it serves."""
+        """Whether it has started."""
         return self._starting.done()
 
     async def stop(self) -> None:
-        """End in good order."""
+        """Stop it properly."""
         await self.engine.stop()
         self.way.dead = True
 
     def crash(self) -> None:
-        """Nothing of it reaches the store any more."""
+        """Cut it off from the store and cancel its tasks."""
         self.way.dead = True
         for task in self.engine._tasks.values():
             task.cancel()
 
     def drop(self, name: str) -> bool:
-        """Let a model leave memory; whether it could."""
+        """Evict a model; return whether it was possible."""
         replica = self.engine.models.peek(name)
         if replica is None or not replica.idle:
             return False
@@ -109,17 +109,17 @@ class Member:
 
     @property
     def writer(self) -> str:
-        """What the uids of its entries begin with."""
+        """The prefix of the uids of its entries."""
         return self.engine.notices._own.decode().strip(" .")
 
     @staticmethod
     def at_work(replica: Replica) -> bool:
-        """Whether a model is occupied with something of its own."""
+        """Whether a model is busy with its own work."""
         return replica.lock.locked() or not replica.inbox.idle
 
     @staticmethod
     def in_flight(replica: Replica) -> bool:
-        """Whether requests of a model are on their way."""
+        """Whether requests of a model are in flight."""
         return replica.inbox.in_flight
 
     @staticmethod
@@ -128,7 +128,7 @@ class Member:
         return {identity: version for identity, (version, _) in replica.answers._held.items()}
 
     def judge(self, replica: Replica) -> None:
-        """After a calm nobody waits, and what the replica counts of its memory is true."""
+        """After the calm no request waits, and the replica's count of its memory is right."""
         assert [] == self.deaths.all, "a task has died"
         actor: Any = replica.inbox
         assert (True, {}) == (actor.idle, replica.progress.awaited), "somebody waits"

@@ -1,4 +1,4 @@
-"""The way between one process and the store, and everything that goes wrong on it."""
+"""The connection between one process and the store, and everything that goes wrong on it."""
 
 import asyncio
 import random
@@ -14,16 +14,16 @@ from service.store.redis.redis_errors import unavailable
 from tests.simulator.lua_store import LuaStore
 
 TIMEOUT_S = 0.2
-"""What the service is told to wait for the store."""
+"""The service's timeout for the store."""
 
 
 @dataclass(eq=False)
 class Trip:
-    """One pipeline of the connection that carries rows.
+    """One pipeline on the connection for rows.
 
     Attributes:
-        calls: what it carries; replies: what came back, None where nothing did.
-        begin, end: when, by the loop's clock; ``end`` is None while it is under way.
+        calls: its calls; replies: their replies, None if there were none.
+        begin, end: by the loop's clock; ``end`` is None while it is under way.
     """
 
     calls: Sequence[Call]
@@ -34,7 +34,7 @@ class Trip:
 
 @dataclass
 class Weather:
-    """How likely each of these is for a round trip; ``notice``: that a notice of an append is lost."""
+    """The probability of each fault of a round trip; ``notice``: of losing a notice of an append."""
 
     lost_request: float = 0.0
     lost_reply: float = 0.0
@@ -45,7 +45,7 @@ class Weather:
 
     @classmethod
     def drawn(cls, draw: random.Random) -> "Weather":
-        """Often fair, sometimes bad in one way, sometimes in all."""
+        """Draw often fair weather, sometimes one fault, sometimes all."""
         if draw.random() < 0.2:
             return cls()
         worst = draw.choice((0.02, 0.1, 0.3))
@@ -53,12 +53,12 @@ class Weather:
 
 
 class World:
-    """One store, its clock, and who listens to it.
+    """One store, its clock, and its subscribers.
 
     Args:
-        loop: whose time it is.
-        draw: of everything that is left to chance.
-        weather: between the store and everybody.
+        loop: provides the time.
+        draw: decides everything random.
+        weather: between the store and all processes.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, draw: random.Random, weather: Weather) -> None:
@@ -77,7 +77,7 @@ class World:
 
 
 class Way:
-    """Stands where service.store.redis.connection.Connection does, for one process.
+    """Replaces service.store.redis.connection.Connection for one process.
 
     Attributes:
         dead: the process has crashed: nothing reaches it any more, and it sends nothing.
@@ -144,14 +144,14 @@ class Way:
         self.dead = True
 
     async def _trip(self, execute: Callable[[], list[Any]]) -> list[Any]:
-        """There and back, or not."""
+        """Make a round trip, or lose it on the way."""
         world, weather, draw = self._world, self._world.weather, self._world.draw
         if self.dead:
             await world.loop.create_future()
         chance, there = draw.random(), draw.uniform(0.0002, 0.002)
         if not world.up or (chance := chance - weather.lost_request) < 0:
             await self._nothing(TIMEOUT_S)
-        if (chance := chance - weather.late) < 0:  # a packet of the past, carried out when nobody waits any more
+        if (chance := chance - weather.late) < 0:  # a packet from the past: carried out after its sender has given up
             world.loop.call_later(draw.uniform(0.5, 4) * TIMEOUT_S, execute)
             await self._nothing(TIMEOUT_S)
         await asyncio.sleep(there)
@@ -177,7 +177,7 @@ class Way:
 
 
 class Line:
-    """A connection that hears notices."""
+    """A connection for notices."""
 
     def __init__(self, world: World, hear: Callable[[Any], None]) -> None:
         self._world, self._hear = world, hear
@@ -195,7 +195,7 @@ class Line:
         self._world.loop.call_soon(self._hear, message)
 
     def cut(self) -> None:
-        """Break."""
+        """Break the connection."""
         self.channels.clear()
         self.receive(ConnectionError("cut"))
 

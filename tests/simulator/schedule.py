@@ -1,6 +1,6 @@
-"""One schedule: some replicas, some clients, one store, and what befalls them; then the verdict.
+"""One schedule: some replicas, some clients, one store and its faults; then the verdict.
 
-python -m tests.simulator.schedule SEED     runs one seed again, and says what happened in it
+python -m tests.simulator.schedule SEED     runs one seed again and prints what happens
 """
 
 import asyncio
@@ -31,26 +31,26 @@ from tests.simulator.verdict import Verdict
 
 SWEEP_S = 0.4
 LOOK_S = 0.3
-"""How often alarms of processes that died are looked for."""
+"""The interval of the search for alarms of dead processes."""
 CALM_S = 5.0
-"""How long everything is left in peace before the verdict: for a probe, for sweeps that find what is missing and what a
-snapshot covers, for summaries, which a replica that only follows writes once it has seen nobody else do so."""
+"""How long nothing is disturbed before the verdict: long enough for a probe, for sweeps that find what is missing
+and what a snapshot covers, and for summaries, which a follower writes once no other replica has done so."""
 THRESHOLDS = {
     "threads": {"THREAD_FLOPS": 0, "THREAD_BYTES": 0, "LITTLE_BYTES": 0},
     "merged": {"MERGED_ENTRIES_MAX": 3, "MERGED_BYTES_MAX": 400},
     "states": {"PIECE_BYTES": 2000, "LARGE_APPEND_BYTES": 300, "NAMED_BYTES": 200},
 }
-"""Constants of the service for three themes: where work leaves the event loop, how many entries are applied as one
-block, where values and appends are large."""
+"""Constants of the service for three themes: when work leaves the event loop, how many entries are applied at once,
+when values and appends are large."""
 
 Event = Callable[[], Awaitable[None]]
 
 
 class Schedule:
-    """A run.
+    """One run.
 
     Args:
-        simulation: where it takes place.
+        simulation: the place of the run.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -61,7 +61,7 @@ class Schedule:
         self.faults = Faults(simulation, self.clients, self.branches.heard)
 
     def events(self) -> dict[Event, float]:
-        """What may happen, and how likely each of it is."""
+        """The possible events, and the weight of each."""
         clients, changes, faults, themes = self.clients, self.changes, self.faults, self.simulation.setting.themes
         kinds: dict[Event, float] = {
             clients.feedback: 12,
@@ -101,7 +101,7 @@ class Schedule:
         return kinds
 
     async def run(self) -> None:
-        """Everything, and the verdict."""
+        """Run all events, then the verdict."""
         draw, faults = self.draw, self.faults
         for _ in range(draw.choice((1, 2, 2, 3))):
             await faults.join()
@@ -125,9 +125,9 @@ class Schedule:
         await event()
 
     async def _calm(self) -> None:
-        """The weather is fair, and every replica holds the first model when the calm begins; or those that do go on.
+        """Let the weather be fair and, in most schedules, load the first model everywhere; then wait.
 
-        Then alarms that a dead replica has left are found by the index alone.
+        Without those loads, alarms left by a dead replica are found by the index alone.
         """
         world = self.simulation.world
         world.weather, world.up = Weather(), True
@@ -146,7 +146,7 @@ class Schedule:
 
 @contextmanager
 def _patched(setting: Setting, seed: int) -> Iterator[None]:
-    """The service's constants as a schedule needs them."""
+    """Patch the service's constants for a schedule."""
     numbers = itertools.count(1)
     with ExitStack() as stack:
         stack.enter_context(mock.patch("secrets.token_hex", side_effect=lambda _: f"{next(numbers):x}"))
@@ -163,13 +163,13 @@ def _patched(setting: Setting, seed: int) -> Iterator[None]:
 
 @functools.cache
 def _holders(theme: str) -> list[tuple[Any, str]]:
-    """The modules that have a threshold of their own, or have imported it."""
+    """The modules that define or import a threshold."""
     modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("service.")]
     return [(module, threshold) for threshold in THRESHOLDS[theme] for module in modules if hasattr(module, threshold)]
 
 
 def play(seed: int, say: Callable[..., None] = lambda *_: None) -> Counter[str]:
-    """Run one seed; what happened in it.
+    """Run one seed and count what happened.
 
     Raises:
         AssertionError: a promise is broken.

@@ -1,7 +1,7 @@
-"""The second model: what it is sent is answered with the round trip that carries it, whatever the first one does.
+"""The second model: its requests are answered with the round trip that carries them, whatever the first model does.
 
-What may delay a row of it is the pipeline that is under way when it comes, its own pipeline, and the threads that learn
-it: no lock, load, thread, reload or snapshot of another model. Time is simulated, so the bound is exact.
+A row of it may only wait for the pipeline that is under way when it arrives, for its own pipeline, and for the threads
+that learn it: no lock, load, thread, reload or snapshot of another model. Time is simulated, so the bound is exact.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from tests.simulator.simulation import ANSWER_S, SECOND, SMALL, Simulation, Told
 SPACE = Model.first(SMALL).prediction_schema
 PAUSE_S, TURNS = 0.1, 20
 BRIEF_S = 1e-9
-"""What adding up times may round off."""
+"""Tolerance for the round-off of added times."""
 
 
 class SecondModel:
     """The client of the second model.
 
     Args:
-        simulation: what it takes part in.
+        simulation: the simulation it belongs to.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -40,7 +40,7 @@ class SecondModel:
         self._meta = ModelKeys(SECOND, "").meta
 
     async def run(self) -> None:
-        """Learn and read, at one replica for as long as that lives: others would give it work of its own."""
+        """Learn and read at one replica as long as it lives: others would give the model work of its own."""
         for _ in range(TURNS):
             await self.simulation.pause(PAUSE_S)
             if self._home not in self.simulation.members:
@@ -56,7 +56,7 @@ class SecondModel:
                     assert self._home.way.dead, "the second model was never answered"
 
     async def _read(self, replica: Replica) -> None:
-        """It is there at once, unless a thread learns it."""
+        """The model is available at once unless a thread is learning it."""
         began = self._now()
         busy = self._threads_until(replica, replica.model) > began
         async with replica.held():
@@ -79,10 +79,10 @@ class SecondModel:
             )
 
     def _judge(self, home: Member, own: Trip, queued: float, done: float) -> None:
-        """It was sent with the next pipeline, and answered when that came back and it was learned.
+        """Check that it was sent with the next pipeline, and answered once that returned and it was learned.
 
         Args:
-            home: where.
+            home: the replica.
             own: the pipeline that carried it.
             queued: when it was encoded.
             done: when it was learned.
@@ -107,7 +107,7 @@ class SecondModel:
         return any(call.script is APPEND and call.keys[0] == self._meta for call in trip.calls)
 
     def _reads(self, home: Member, began: float, sent: float) -> bool:
-        """Whether the second model has read its log on meanwhile, which is work of its own."""
+        """Whether the second model has read its log meanwhile, which is work of its own."""
         return any(
             call.script is READ_AFTER and call.keys[0] == self._meta
             for trip in home.way.trips
@@ -116,7 +116,7 @@ class SecondModel:
         )
 
     def _is_plain(self, trip: Trip) -> bool:
-        """Whether the store has answered that pipeline, and nobody else has written to this model meanwhile."""
+        """Whether the store has answered that pipeline, and nothing else was written to this model meanwhile."""
         for call, reply in zip(trip.calls, trip.replies or (), strict=False):
             if call.script is APPEND and call.keys[0] == self._meta:
                 return bool(reply[0] == b"ok" and reply[5] and not reply[7])
@@ -131,7 +131,7 @@ def _commits(trip: Trip) -> bool:
 
 
 def _free(trip: Trip) -> float:
-    """When the next pipeline may follow this one: after a pause where it has failed."""
+    """When the next pipeline may follow this one: after a pause if it failed."""
     if trip.end is None:
         return math.inf
     return trip.end + (BACKOFF_S if trip.replies is None else 0.0)

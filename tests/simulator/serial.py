@@ -1,4 +1,4 @@
-"""A model's log, applied by one model and nothing else: what everybody has to agree with."""
+"""A model's log, applied by a single model: the reference for all replicas."""
 
 from collections import Counter
 
@@ -22,15 +22,15 @@ class Serial:
         incarnation: of the model.
         history: every entry that was not lost, by version.
         wanted: versions whose states are kept.
-        written: what entries may name, by digest.
+        written: states and segments that entries name, by digest.
 
     Attributes:
-        model: at the head.
+        model: the model at the head.
         learned: how often each id, or row without one, was learned.
         answers: the answer to each id, or row without one.
-        others: the answers to what has neither rows nor an id, by version.
+        others: the answers to segments with neither rows nor an id, by version.
         uids, rows: of every version from 0 on.
-        time_ms: of the last entry.
+        time_ms: the time of the last entry.
         states: of the versions wanted.
         counts: outcomes by kind.
     """
@@ -100,7 +100,7 @@ def whole_entry(raw: RawEntry, written: dict[str, bytes]) -> Entry:
 
 
 def names_of(version: int, fields: list[bytes], written: dict[str, bytes]) -> frozenset[str]:
-    """The ids of an entry, and what its rows without one are known by."""
+    """The ids of an entry, and the verdict's names for its rows without one."""
     found: set[str] = set()
     for segment in whole_entry(read_entry([b"%d-0" % version, fields]), written).segments:
         found.update(segment.ids)

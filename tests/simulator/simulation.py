@@ -1,4 +1,4 @@
-"""What the parts of a schedule share: the store, the replicas of the service, and what their clients were told."""
+"""Shared by the parts of a schedule: the store, the replicas of the service, and the answers to their clients."""
 
 import asyncio
 import itertools
@@ -19,12 +19,12 @@ from tests.simulator.member import Member
 from tests.simulator.network import TIMEOUT_S, Weather, World
 
 FIRST, SECOND, THIRD = "m", "n", "o"
-"""The model that everything happens to, one that must not notice, and one that is only looked at."""
+"""The model that everything happens to, one that must not be affected, and one that is only read."""
 NAMES = "abcd"
-"""Features there may be; the first model begins with two of them."""
+"""All possible features; the first model starts with two of them."""
 RETRIES = 6
 ANSWER_S = 40 * TIMEOUT_S
-"""The longest that any request may take, threads and bad weather included."""
+"""The longest time a request may take, including threads and bad weather."""
 BOUNDS = Bounds(
     committer=CommitLimits(64, 8, id_ttl_ms=10**9, ids_max=10**6, read_bytes_max=500, timeout_s=TIMEOUT_S),
     budget_bytes=2**30,
@@ -41,7 +41,7 @@ BOUNDS = Bounds(
     snapshot_min_bytes=10**9,
 )  # fmt: skip
 SMALL_BUDGETS = (1, 61_000)
-"""Bytes: room for the model in use alone, and for about two of three."""
+"""Bytes: enough for only the model in use, and for about two of three."""
 
 
 def _config(on_drift: str | None) -> Config:
@@ -50,21 +50,21 @@ def _config(on_drift: str | None) -> Config:
     return Config.parse(asked if on_drift is None else asked | {"on_drift": on_drift})
 
 
-find("rls").load()  # no schedule is to depend on whether another one came before
+find("rls").load()  # no schedule may depend on whether another one ran before
 CONFIGS = {on_drift: _config(on_drift) for on_drift in (None, "report", "reset")}
 SMALL = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None})
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a seed decides once for the whole schedule.
+    """The choices a seed makes for the whole schedule.
 
     Attributes:
-        on_drift: what the first model does about drift; None: it is not watched.
+        on_drift: the first model's action on drift; None: it has no watch.
         themes: the groups of events that take place besides the ordinary ones.
-        thread_s: the longest that a thread takes.
-        budget_bytes: of memory for models.
-        ids: how many different ids clients use.
+        thread_s: the longest time a thread takes.
+        budget_bytes: memory for models.
+        ids: the number of ids that clients use.
     """
 
     on_drift: str | None
@@ -91,12 +91,12 @@ class Setting:
 
 @dataclass
 class Told:
-    """What a client was told of its request.
+    """A client's answer to its request.
 
     Attributes:
-        incarnation: of which model.
-        version: the version that it made; -1 where it was not told.
-        outcome: the whole answer of a request with one row or none; (prediction, loss) of one row of several; the
+        incarnation: of the model.
+        version: the version it made; -1 if the client was not told.
+        outcome: the whole answer to a request with at most one row; (prediction, loss) for one of several rows; the
             text of a refusal.
     """
 
@@ -107,7 +107,7 @@ class Told:
 
 @dataclass
 class Seen:
-    """What a reader saw of a model that was held still; ``state`` where it took the whole of it."""
+    """What a reader saw of a model held still; ``state`` is set if it read all of it."""
 
     incarnation: str
     version: int
@@ -118,30 +118,30 @@ class Seen:
 
 @dataclass
 class Simulation:
-    """A run as far as it has come.
+    """The current state of a run.
 
     Args:
-        loop: whose time it is.
-        draw: decides everything.
-        setting: what the seed decides for the whole of it.
-        say: told what happens, for a person.
+        loop: provides the time.
+        draw: decides everything random.
+        setting: the choices for the whole run.
+        say: called with what happens, for a human reader.
 
     Attributes:
-        members: the replicas of the service that run.
+        members: the running replicas of the service.
         created: names of models that were certainly created.
-        told: what clients were told, by the first model's ids.
-        told_second: the same for the rows of the second model.
-        written: what was written in pieces for an entry to name, by digest: states, large segments.
+        told: the answers to clients, by the first model's ids.
+        told_second: the same for rows of the second model.
+        written: states and large segments written in pieces for an entry to name, by digest.
         seen: what readers saw of the first model.
         dropped: (incarnation, version, ids) of every entry that the store has lost.
-        owed: replicas that have applied what the store has lost, each with what they had noticed before.
-        on_loop: work that was done on the event loop, though everything is meant to be done in threads.
+        owed: replicas that have applied lost entries, each with the number of lost tails it had reported before.
+        on_loop: work that ran on the event loop although it should run in threads.
         over: whether the verdict has begun.
         cuts: how often the store has gone back: it may have lost the stored answer to an id whose entry it has kept,
-            and once the log is trimmed nobody can say it again.
-        torn: whether snapshots were kept that rest on what is lost.
+            and once the log is trimmed the answer cannot be given again.
+        torn: whether snapshots survived that rest on lost entries.
         counts: what has happened, by kind.
-        numbers: for everything that needs a name of its own.
+        numbers: for everything that needs a unique name.
     """
 
     loop: Loop
@@ -170,17 +170,17 @@ class Simulation:
 
     @property
     def configs(self) -> dict[str, Config]:
-        """The models, by name."""
+        """The configurations of the models, by name."""
         return {FIRST: self.config, SECOND: SMALL, THIRD: SMALL}
 
     def anyone(self, *, writes: bool = False) -> Member | None:
-        """Some replica of the service; one that ``writes``, if need be."""
+        """Some replica of the service; one that ``writes`` if required."""
         found = [member for member in self.members if not (writes and member.reads_only)]
         return self.draw.choice(found) if found else None
 
     @asynccontextmanager
     async def attempt(self, what: str, member: Member) -> AsyncIterator[None]:
-        """A request that may be refused, and takes no longer than any may."""
+        """Make a request that may be refused, and check that it does not take too long."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 yield

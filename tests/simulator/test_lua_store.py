@@ -1,4 +1,4 @@
-"""The store in memory against real servers: the same commands, and the same Lua values, have the same replies."""
+"""The store in memory gives the same replies as real servers, to commands and for Lua values."""
 
 import random
 
@@ -17,7 +17,7 @@ return {found[1], found[2], found[2] == false, true, 2.9, -2.9, 'text', '', {1, 
 
 
 def _commands(draw):
-    """Commands on a few keys; an entry of a stream comes after the last one."""
+    """Commands on a few keys; every stream entry comes after the last one."""
     names, ids = [*"abcd"], [f"{left}-{right}" for left in range(1, 400) for right in range(2)][::-1]
 
     def name():
@@ -65,7 +65,7 @@ def _comparable(command, reply):
 
 
 async def test_commands_have_the_replies_of_a_server(connection):  # noqa: F811  the fixture
-    """Sent by a client, and by a script."""
+    """Sent by a client and by a script."""
     for seed in range(SEQUENCES):
         draw, store = random.Random(seed), LuaStore(lambda: 10**12)
         await connection.ask(("FLUSHALL",))
@@ -77,7 +77,7 @@ async def test_commands_have_the_replies_of_a_server(connection):  # noqa: F811 
 
 
 async def test_values_of_a_script_are_those_of_a_server(connection):  # noqa: F811  the fixture
-    """Nothing and false, numbers with a fraction, lists in lists, what follows a nil."""
+    """Nil and false, numbers with a fraction, nested lists, values after a nil."""
     store, call = LuaStore(lambda: 10**12), Call(VALUES, ("h", "x"), ("41",))
     for command in (("HSET", "h", "there", "1"), ("XADD", "x", "1-0", "f", "v")):
         await connection.ask(command)

@@ -1,8 +1,8 @@
-"""Hundreds of schedules, each decided by its seed: after every one the replicas are equal, or the error was loud.
+"""Hundreds of schedules, each decided by its seed: afterwards all replicas are equal, or the error was loud.
 
 ``SCHEDULES=10000 .venv/bin/pytest tests/simulator`` runs ten thousand.
 
-python -m tests.simulator.schedule SEED     runs one of them again, and says what happened in it
+python -m tests.simulator.schedule SEED     runs one of them again and prints what happens
 """
 
 import os
@@ -17,13 +17,13 @@ pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.timeout(600)]
 SCHEDULES = int(os.environ.get("SCHEDULES", "800"))
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
 FEW = 100
-"""Those of ``make test``."""
+"""The number in ``make test``."""
 PARTS = max(1, round(SCHEDULES / 1000))
 SEEDS = [
     range(FIRST_SEED + part * SCHEDULES // PARTS, FIRST_SEED + (part + 1) * SCHEDULES // PARTS) for part in range(PARTS)
 ]
 ENOUGH = 400
-"""Schedules in which everything of ``REACHED`` must have happened; a smaller part may lack some of it."""
+"""With this many schedules everything in ``REACHED`` must have happened; fewer may miss some of it."""
 REACHED = (
     "abort",
     "ahead",
@@ -61,7 +61,7 @@ REACHED = (
     "stop",
     "trimmed",
 )
-"""What every part must have come across: what happened to the replicas, and branches of the service."""
+"""What every large part must have met: events of the replicas and branches of the service."""
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_replicas_agree_with_their_log(seeds):
 
 
 def test_a_seed_is_the_same_run_each_time():
-    """A failing one can be looked at again."""
+    """So a failing seed can be run again."""
     told = [[], []]
     for said in told:
         play(7, lambda *words, said=said: said.append(" ".join(map(str, words))))

@@ -1,4 +1,4 @@
-"""The verdict on a schedule: what has to be true after everything that was done to the replicas."""
+"""The verdict on a schedule: what must be true after everything that was done to the replicas."""
 
 import asyncio
 import json
@@ -18,11 +18,11 @@ from tests.simulator.simulation import ANSWER_S, FIRST, SECOND, Simulation, Told
 
 
 class Verdict:
-    """Looks at what has become of a simulation.
+    """Judges the outcome of a simulation.
 
     Args:
-        simulation: when it is over and all is calm.
-        clients: who send once more what was answered.
+        simulation: over and calm.
+        clients: send answered requests again.
     """
 
     def __init__(self, simulation: Simulation, clients: Clients) -> None:
@@ -30,9 +30,9 @@ class Verdict:
         self.data = simulation.world.store.data
 
     async def judge(self) -> None:
-        """Raise AssertionError where a promise is broken."""
+        """Raise AssertionError if a promise is broken."""
         self.simulation.over = True
-        stream = dict(self.data.logs.get(DRIFT, {}))  # before anybody loads a model for the verdict
+        stream = dict(self.data.logs.get(DRIFT, {}))  # before the verdict loads any model
         assert "threads" not in self.simulation.setting.themes or not self.simulation.on_loop, self.simulation.on_loop
         serial = await self._judge_model(FIRST, self.simulation.told)
         await self._judge_model(SECOND, self.simulation.told_second)
@@ -43,7 +43,7 @@ class Verdict:
             self.simulation.counts.update(serial.counts)
 
     async def _judge_model(self, name: str, told: dict[str, list[Told]]) -> Serial | None:
-        """The replay of a model, if there is one."""
+        """Judge a model; return its replay, if the model exists."""
         meta = self.data.hashes.get(ModelKeys(name, "").meta)
         replicas = [await self._held(member, name) for member in self.simulation.members]
         if meta is None:
@@ -59,7 +59,7 @@ class Verdict:
         serial = Serial(self.simulation.configs[name], incarnation, history, wanted, self.simulation.written)
         down = [r for r in replicas if isinstance(r, str)]
         if down:
-            # Loud, and only where a cut has left neither a snapshot that joins nor the log's beginning.
+            # Loud, and only allowed if a cut has left neither a snapshot that joins nor the beginning of the log.
             assert {"ModelDown"} == set(down), down
             assert not self._loadable(keys, serial), down
             self.simulation.counts["refused loudly"] += 1
@@ -81,14 +81,14 @@ class Verdict:
         return kept | {one.version for one in seen if one.state is not None and one.incarnation == incarnation}
 
     def _loadable(self, keys: ModelKeys, serial: Serial) -> bool:
-        """Whether there is a way to the head."""
+        """Whether snapshots and log allow to load the head."""
         log, head = self.data.logs.get(keys.log, {}), len(serial.uids) - 1
         infos = [json.loads(info) for info in self.data.hashes.get(keys.snapshots, {}).values()]
         starts = [0, *(info["version"] for info in infos if serial.uids[info["version"] :][:1] == [info["uid"]])]
         return any(start == head or (start + 1, 0) in log for start in starts)
 
     async def _held(self, member: Member, name: str) -> Any:
-        """The replica as it is after the calm; an error by its name."""
+        """The replica after the calm, or the name of an error."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 replica = await member.engine.replica(name, Freshness(strong=True))
@@ -99,18 +99,18 @@ class Verdict:
         return replica
 
     def _judge_replicas(self, replicas: list[Any], name: str, serial: Serial, first_kept: int) -> None:
-        """Replicas are what the log says, and have noticed what it has lost, unless it has been trimmed since."""
+        """Replicas equal the log and have reported what it lost, unless it was trimmed since."""
         for replica in replicas:
             assert len(serial.uids) - 1 == replica.version, "a replica is not at the head"
             assert save.to_bytes(serial.model) == save.to_bytes(replica.model), "states differ"
         for member, replica, before, version, uid in self.simulation.owed:
             held = replica.name == name and member in self.simulation.members and replica in replicas
-            back = serial.uids[version : version + 1] == [uid]  # a packet of the past has brought it back
+            back = serial.uids[version : version + 1] == [uid]  # a packet from the past has brought it back
             if held and not back and version >= first_kept:
                 assert member.engine.stats.lost_tails > before, "a lost tail was not reported"
 
     async def _judge_summary(self, name: str, serial: Serial) -> None:
-        """A list has the figures of the head: of a model in memory by now, else once what is due is written."""
+        """The list shows the figures of the head: at once for a loaded model, else after due summaries are written."""
         loaded = name == FIRST and not self.simulation.counts["calm without loads"]
         if not loaded or not serial.time_ms or "memory" in self.simulation.setting.themes:  # it may not be in memory
             for member in self.simulation.members:
@@ -119,11 +119,11 @@ class Verdict:
         head = len(serial.uids) - 1
         assert found is not None
         if self.simulation.cuts and found.version < head:
-            return  # the store has lost a later one, and nobody has appended since
+            return  # the store has lost a later summary, and nothing was appended since
         assert (head, read.summary(serial.model)) == (found.version, found.figures), "the summary is not of the head"
 
     def _judge_memory(self, name: str, snapshot: int) -> None:
-        """Of what a published snapshot covers no answers are held, at whatever replica."""
+        """No replica holds answers that a published snapshot covers."""
         for member in self.simulation.members:
             replica = member.engine.models.peek(name)
             if replica is not None:
@@ -134,7 +134,7 @@ class Verdict:
     # ---------------------------------------------------------------- what clients were told
 
     def _judge_told(self, incarnation: str, told: dict[str, list[Told]], serial: Serial) -> None:
-        """Nothing twice; what was told is in the log as it was told, or was in an entry that the store has lost."""
+        """Nothing twice; each answer agrees with the log, or its entry is among those that the store has lost."""
         assert {1} >= set(serial.learned.values()), serial.learned
         for key, acknowledgements in told.items():
             for one in acknowledgements:
@@ -144,7 +144,7 @@ class Verdict:
 
     def _agrees(self, key: str, told: Told, serial: Serial) -> bool:
         answer = serial.answers.get(key)
-        if answer is None:  # of something that has no id: any of that version
+        if answer is None:  # no id: any answer of that version
             return told.outcome in serial.others.get(told.version, ())
         if isinstance(told.outcome, Outcome):
             return told.outcome == answer
@@ -155,14 +155,14 @@ class Verdict:
         return told.outcome == (answer.predictions[0], answer.losses[0])
 
     def _lost(self, key: str, told: Told) -> bool:
-        whole = " " in key and not key.startswith("anonymous")  # a reset or a restore: it has no name in the log
+        whole = " " in key and not key.startswith("anonymous")  # a reset or a restore has no name in the log
         return any(
             gone == told.incarnation and (key in names or whole) and told.version in (version, -1)
             for gone, version, names in self.simulation.dropped
         )
 
     async def _repeat(self, name: str, told: dict[str, list[Told]], serial: Serial) -> None:
-        """Sent once more, an id is known, and answered as the log says."""
+        """A repeated id is a duplicate and gets the answer in the log."""
         member = self.simulation.anyone()
         known = [key for key in sorted(serial.answers) if key.startswith("i:") and key in told]
         for identity in known[:3] if member is not None and name == FIRST else ():
@@ -173,7 +173,7 @@ class Verdict:
             assert said in ((1, answer), answer.refusal) or (said is None and self.simulation.cuts)
 
     async def _said_again(self, member: Member, replica: Any, rows: Any) -> Any:
-        """Duplicates and answer, or the refusal; None where the model is out of service."""
+        """Duplicates and answer, or the refusal; None if the model is out of service."""
         try:
             reply = await member.submit(replica, rows, [rows.ids[0][2:]])
         except ModelDown:
@@ -185,7 +185,7 @@ class Verdict:
     # ---------------------------------------------------------------- what readers saw
 
     def _judge_seen(self, serial: Serial) -> None:
-        """What a reader saw is a function of the version that it saw."""
+        """What a reader saw depends only on the version that it saw."""
         for seen in self.simulation.seen:
             if serial.uids[seen.version : seen.version + 1] == [seen.uid]:
                 assert serial.rows[seen.version] == seen.rows, f"other rows at version {seen.version}"
@@ -204,7 +204,7 @@ class Verdict:
                 assert serial.states[version] == save.to_bytes(model), f"snapshot {version} is not its version's state"
 
     def _judge_counters(self) -> None:
-        """What the replicas count of themselves."""
+        """The replicas' own counters."""
         stats = [member.engine.stats for member in self.simulation.members]
         assert self.simulation.torn or not sum(each.diverged for each in stats), "equal replicas are said to differ"
         self.simulation.counts["evictions"] += sum(each.evictions for each in stats)
@@ -212,7 +212,7 @@ class Verdict:
     # ---------------------------------------------------------------- alarms
 
     def _judge_events(self, stream: dict[Any, Any], serial: Serial | None) -> None:
-        """Each alarm is published once and in order, later ones too; none is lost, unless the store loses some."""
+        """Each alarm, even a joined one, is published once and in order; none is lost unless the store loses some."""
         entries = [fields[3::2] for _, fields in sorted(stream.items())]
         published = [identity for identity, _, mark, _ in entries if mark != b"j"]
         assert len(published) == len({*published}), "an event was published twice"
