@@ -1,8 +1,8 @@
 """The papers' tables, repeated: ``python -m tests.papers [--only dfop1,odm2] [--quick] [--full] [--contenders]``.
 
-Every row of a table stands next to the paper's figure; a deviation is explained or counted as outside (rows.py).
+Every row of a table is next to the paper's figure; a deviation is explained or counted as outside (rows.py).
 The report is tests/papers/out/report.html and report.md; progress goes to stderr. Missing data sets are fetched first.
-Exits with 1 where a row is outside, or a bound does not hold. A whole run with all data writes its counts to
+Exits with 1 if a row is outside or a bound does not hold. A complete run with all data writes its counts to
 recorded.txt, which README and the guide quote.
 """
 
@@ -24,19 +24,19 @@ from tests.papers.rows import OUTSIDE, Result, Size, Table, completed, run_row
 
 OUT = Path(__file__).parent / "out"
 RECORDED = Path(__file__).parent / "recorded.txt"
-"""The counts of the last whole run."""
+"""The counts of the last complete run."""
 TABLES: dict[str, Callable[[], Table]] = {**dfop.TABLES, **odm.TABLES, **vigo.TABLES, **fesl.TABLES}
 FIGURES: dict[str, Callable[[], Figure]] = {**figures.FIGURES, **theory.BOUNDS}
 QUICK_RUNS, WORKERS = 2, 2
 
 
 def say(text: str) -> None:
-    """Progress."""
+    """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def repeat(tables: Sequence[Table], size: Size, workers: int) -> Iterator[Ran]:
-    """Run all rows, on several processes, and give table by table in their order."""
+    """Run all rows in several processes; yield the tables in their order."""
     if workers < 2:
         yield from (Ran(table, [_told(run_row(row, table.points, size)) for row in table.rows]) for table in tables)
         return
@@ -62,7 +62,7 @@ def run(
     workers: int = 1,
     record: Path | None = None,
 ) -> int:
-    """Run the tables and drawings and write the report, and the counts into ``record``; the exit code."""
+    """Run tables and drawings, write the report, and the counts to ``record``; return the exit code."""
     begun = time.monotonic()
     ran = [one._replace(results=completed(one.results)) for one in repeat(tables, size, workers)]
     if size.contenders:
@@ -101,7 +101,7 @@ def main() -> int:
     if not given.offline and missing():
         fetch_all(say=say)
     if given.contenders:
-        for program in outside.PROGRAMS:  # the workers find them made
+        for program in outside.PROGRAMS:  # made before the workers need them
             outside.version_of(program)
     size = Size(QUICK_RUNS if given.quick else 1000, given.full, not given.quick, given.contenders)
     drawn = {key: make for key, make in FIGURES.items() if key in given.only}

@@ -1,4 +1,4 @@
-"""Lines and bars as small SVG drawings, readable on light and dark ground, and the figures that hold them."""
+"""Lines as small SVG drawings, readable on light and dark backgrounds, and the figures that contain them."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ STYLE = (
 
 
 class Line(NamedTuple):
-    """A series; dashed: a bound."""
+    """A series; a dashed one is a bound."""
 
     name: str
     x: Sequence[float]
@@ -23,10 +23,10 @@ class Line(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure of a paper repeated, or a bound next to what was measured.
+    """A repeated figure of a paper, or a bound next to the measured values.
 
     Attributes:
-        holds: whether the bound held; None where the figure has none.
+        holds: whether the bound held; None if the figure has no bound.
         note: what it shows, and where an assumption fails.
     """
 
@@ -41,7 +41,7 @@ class Figure(NamedTuple):
 
 
 def svg(figure: Figure) -> str:
-    """The drawing; of a long series at most 400 points are drawn."""
+    """The drawing; at most 400 points of a long series are drawn."""
     lines = [_thinned(line) for line in figure.lines]
     xs = [x for line in lines for x in line.x]
     ys = [_scaled(y, figure.log) for line in lines for y in line.y]

@@ -1,6 +1,6 @@
-"""Methods of other programs on the first repetition of each stream of classes: ``--contenders``.
+"""Methods of other programs on the first repetition of each classification stream: ``--contenders``.
 
-What a run finds is written to contenders.csv with version and date, and stands in every report from then on.
+A run writes its results to contenders.csv with version and date, and every later report shows them.
 """
 
 import csv
@@ -14,11 +14,11 @@ from tests.papers import outside
 RECORDED = Path(__file__).parent / "contenders.csv"
 METHODS = (("river", "HAT"), ("river", "ARF(10)"), ("capymoa", "HAT"), ("capymoa", "ARF(100)"))
 ROWS_MAX, SLOW_ROWS_MAX = 50_000, 10_000
-"""Longer streams are left out, and for river's forest, which learns some 100 rows a second, those above the second."""
+"""Longer streams are skipped; river's forest (some 100 rows a second) skips those above the second limit."""
 
 
 class Contended(NamedTuple):
-    """What a method of another program reached on a row of a table; ``right``: per cent, a-priori."""
+    """The result of another program's method on a row of a table; ``right``: per cent, a-priori."""
 
     table: str
     row: str
@@ -29,7 +29,7 @@ class Contended(NamedTuple):
 
 
 def contended(X: Any, y: Any) -> tuple[tuple[str, float, str], ...]:
-    """By method its per cent right and the program's version; none on a stream that is too long."""
+    """Per method its per cent right and the program's version; empty for a stream that is too long."""
     if len(y) > ROWS_MAX:
         return ()
     asked = [one for one in METHODS if one != ("river", "ARF(10)") or len(y) <= SLOW_ROWS_MAX]
@@ -37,7 +37,7 @@ def contended(X: Any, y: Any) -> tuple[tuple[str, float, str], ...]:
 
 
 def recorded(path: Path = RECORDED) -> list[Contended]:
-    """What earlier runs found."""
+    """The results of earlier runs."""
     if not path.exists():
         return []
     with path.open(newline="") as lines:
@@ -45,7 +45,7 @@ def recorded(path: Path = RECORDED) -> list[Contended]:
 
 
 def record(found: Sequence[Contended], path: Path = RECORDED) -> None:
-    """Keep what a run found, in the place of what was known of the same rows of the same tables."""
+    """Save the results of a run, replacing earlier ones of the same rows and tables."""
     new = {(one.table, one.row) for one in found}
     kept = [one for one in recorded(path) if (one.table, one.row) not in new]
     with path.open("w", newline="") as lines:
@@ -55,7 +55,7 @@ def record(found: Sequence[Contended], path: Path = RECORDED) -> None:
 
 
 def of_table(key: str, results: Iterable[Any]) -> list[Contended]:
-    """What the rows of a table found."""
+    """The results for the rows of a table."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     return [
         Contended(key, result.row.name, method, right, version, today)
@@ -65,7 +65,7 @@ def of_table(key: str, results: Iterable[Any]) -> list[Contended]:
 
 
 def told(key: str, lower: bool, path: Path = RECORDED) -> list[str]:
-    """A line for each row of a table that has some, in the table's terms: per cent right, or with ``lower`` wrong."""
+    """One line per row of a table with results, in the table's terms: per cent right, or wrong if ``lower``."""
     rows: dict[str, list[str]] = {}
     for one in recorded(path):
         if one.table == key:
@@ -74,6 +74,6 @@ def told(key: str, lower: bool, path: Path = RECORDED) -> list[str]:
 
 
 def versions(key: str) -> str:
-    """Which programs ran, and when."""
+    """The programs that ran, with their dates."""
     programs = {f"{one.method.split()[0]} {one.version} ({one.date})" for one in recorded() if one.table == key}
     return ", ".join(sorted(programs))

@@ -1,8 +1,8 @@
-"""From the files that others publish to one form of CSV, digit for digit.
+"""Converts published files to one form of CSV, digit for digit.
 
-ASCII, a header ``f0,f1,...,y`` (``y1,y2`` where there are two labels), labels last, rows in the order of the files,
-lines that end in LF, no quotes. A missing cell, ``?``, is empty. Numbers stay the text that they are; only those of
-LIBSVM, where an absent column is 0, lose the point of a whole number.
+ASCII, a header ``f0,f1,...,y`` (``y1,y2`` for two labels), labels last, rows in the order of the files, lines that end
+in LF, no quotes. A missing cell, ``?``, is empty. Numbers keep their text, except in LIBSVM, where an absent column
+is 0 and whole numbers lose their point.
 """
 
 import bz2
@@ -18,7 +18,7 @@ ABOVE = "labels of the rows above"
 
 
 def converted(one: DataSet, raws: Sequence[bytes]) -> bytes:
-    """The CSV of a set, from the content of each of its sources."""
+    """The CSV of a set, from the content of its sources."""
     rows: list[Row] = []
     for source, raw in zip(one.sources, raws, strict=True):
         own = _arranged(source, READERS[source.format](raw), one.columns)
@@ -29,14 +29,14 @@ def converted(one: DataSet, raws: Sequence[bytes]) -> bytes:
 
 
 def _arranged(source: Source, rows: list[Row], columns: int) -> list[Row]:
-    """The label of each row last; columns that only a LIBSVM file may leave out are 0."""
+    """Rows with the label last; columns that a LIBSVM file leaves out are 0."""
     if source.format.startswith("libsvm") or source.layout == "label first":
         return [[*cells, *["0"] * (columns - len(cells)), label.removeprefix("+")] for label, *cells in rows]
     return rows
 
 
 def separated(kept: Callable[[list[str]], list[str]], separator: str | None = ",") -> Callable[[bytes], list[Row]]:
-    """A reader of text with a row on each line; ``kept`` chooses the lines, empty ones are dropped."""
+    """A reader of text with one row per line; ``kept`` selects the lines, empty ones are dropped."""
 
     def read(raw: bytes) -> list[Row]:
         lines = [line for line in kept(raw.decode("ascii").splitlines()) if line.strip()]
@@ -59,17 +59,17 @@ def _titled(lines: list[str]) -> list[str]:
 
 
 def _keel(lines: list[str]) -> list[str]:
-    """What follows the lines of the head, each of which starts with @."""
+    """The lines after the head, whose lines start with @."""
     return [line for line in lines if not line.startswith("@")]
 
 
 def _arff(lines: list[str]) -> list[str]:
-    """What follows @data, without remarks."""
+    """The lines after @data, without comments."""
     return [line for line in lines[lines.index("@data") + 1 :] if not line.startswith("%")]
 
 
 def libsvm(raw: bytes) -> list[Row]:
-    """``label index:value ...``, indices from 1: rows with the label first, as long as their last index."""
+    """``label index:value ...``, indices from 1: rows with the label first, up to their last index."""
     rows = []
     for line in filter(str.strip, raw.decode("ascii").splitlines()):
         label, *pairs = line.split()
@@ -85,7 +85,7 @@ def _whole(text: str) -> str:
 
 
 class _Saved:
-    """Objects of R in XDR form, version 2: vectors as lists, with their attributes; no environments, no code."""
+    """R objects in XDR form, version 2: vectors as lists, with their attributes; no environments, no code."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw, self._at, self._symbols = raw, 0, list[str]()
@@ -105,7 +105,7 @@ class _Saved:
         kind = flags & 0xFF
         if kind == 254:  # NULL
             return []
-        if kind == 255:  # a symbol that was there before
+        if kind == 255:  # a symbol seen before
             return self._symbols[(flags >> 8) - 1]
         if kind == 1:  # a symbol
             self._symbols.append(self.read())
@@ -137,7 +137,7 @@ class _Saved:
 
 
 def rda(raw: bytes) -> list[Row]:
-    """A data frame of factors, the only object of a file that R has saved: the text of each level."""
+    """A data frame of factors, the only object in a saved R file: the text of each level."""
     saved = lzma.decompress(raw)
     if not saved.startswith(b"RDX2\nX\n"):
         raise ValueError("it is not an R file of version 2")
@@ -160,4 +160,4 @@ READERS: dict[str, Callable[[bytes], list[Row]]] = {
     "libsvm bz2": lambda raw: libsvm(bz2.decompress(raw)),
     "rda": rda,
 }
-"""By the names that manifest.csv has for formats."""
+"""By the format names in manifest.csv."""

@@ -1,9 +1,9 @@
 """DFOP and Sparse-DFOP (Zhao, Wang, Xie, Guo, Zhou: IEEE TKDE 33(3), 2021): Tables 1 to 5.
 
-Ours are a-priori predictions, P_0 = 1000 I, a bias column, labels -1 and 1, ten subsets.
-The rate is Table 5's where it has one; for the real sets the paper prints none, and the rates here were picked after
-its figures were seen. So were the weights and noise of both hyperplanes, which it does not print either: of four and
-three forms those that come nearest. ``dfop`` by its defaults finds its rate itself.
+Ours are a-priori predictions with P_0 = 1000 I, a bias column, labels -1 and 1, and ten subsets.
+The rate is Table 5's if listed; for the real sets the paper prints none, and the rates here were picked knowing its
+figures. So were the weights and noise of both hyperplanes, which it does not print either: among four and three
+variants we chose the closest. ``dfop`` with its defaults finds its rate itself.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ STREAMS = {
     "Luxembourg": ("luxembourg", 2e-3), "Weather": ("weather_noaa", 0.01), "Powersupply": ("powersupply", 0.3),
     "Electricity": ("electricity", 1e-3),
 }  # fmt: skip
-"""The paper's name, ours, and the rate."""
+"""The paper's name: our name and the rate."""
 RATES = (1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1)
 SPARSE, SPARSE_RATE, COMPRESSED = ("a9a", "w8a"), 2e-3, 100
 REGRESSION = {"hyperplane": 0.1, "SRU-1": 0.2, "SRU-2": 0.3, "Debutanizer": 0.1}
@@ -33,12 +33,12 @@ SHARE = 4 / 5
 
 
 def stream(name: str) -> tuple[Any, Any]:
-    """A stream of two classes, by our name."""
+    """A stream with two classes, by our name."""
     return fan() if name == "hyperplane" else drifting(name)
 
 
 def fan(seed: int = 0) -> tuple[Any, Any]:
-    """Nine stages of 10 000 rows, x uniform on [0, 1]^10, label 1 where w'x >= sum w / 2; w and 5 % noise are ours."""
+    """Nine stages of 10 000 rows, x uniform on [0, 1]^10, label 1 if w'x >= sum w / 2; w and 5 % noise are ours."""
     rng = np.random.default_rng(seed)
     X, W = rng.random((90_000, 10)), np.repeat(rng.uniform(-1.0, 1.0, (9, 10)), 10_000, axis=0)
     y = (X * W).sum(axis=1) >= 0.5 * W.sum(axis=1)
@@ -65,7 +65,7 @@ def _table1(name: str, algorithm: str, rate: float, size: Size) -> Measured:
 
 
 def table1() -> Table:
-    """Accuracy on streams that drift."""
+    """Accuracy on drifting streams."""
     rows = []
     for name, cells in quoted("dfop1").items():
         ours, rate = STREAMS.get(name, ("", 0.0))
@@ -113,7 +113,7 @@ def _table3(name: str, size: Size) -> Measured:
 
 
 def table3() -> Table:
-    """Accuracy with names that are projected."""
+    """Accuracy with projected names."""
     rows = [
         Row(name, "sparse_dfop", cells["Sparse-DFOP"], partial(_table3, name) if name in SPARSE else None,
             why("dfop3", name, "sparse_dfop"))
@@ -128,7 +128,7 @@ def table3() -> Table:
 
 
 def targets(name: str, runs: int) -> list[Part]:
-    """The streams of numbers of Table 4."""
+    """The regression streams of Table 4."""
     if name == "hyperplane":
         return [planes(seed) for seed in range(min(10, runs))]
     outputs = 2 if name.startswith("SRU") else 1
@@ -169,7 +169,7 @@ def _table5(name: str, rate: float, size: Size) -> Measured:
 
 
 def table5() -> Table:
-    """What the recommended rate loses to the best one."""
+    """What the recommended rate loses against the best one."""
     rows = []
     for name, cells in quoted("dfop5").items():
         ours, rate = STREAMS.get(name, ("",))[0], cells["mu"].mean

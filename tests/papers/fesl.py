@@ -1,7 +1,7 @@
 """FESL-c and FESL-s (Hou, Zhang, Zhou: IEEE TKDE 33(6), 2021): Tables 2 to 4.
 
-T1 = T2 = n/2, ten overlap rows, a Gaussian image as the new space, ten runs; standardised columns, since the paper does
-not say how it prepares them. 1/c is the paper's. NOGD and ROGD are the paper's and quoted.
+T1 = T2 = n/2, ten overlap rows, a Gaussian image as the new space, ten runs; columns are standardised, since the paper
+does not describe its preparation. 1/c is the paper's. NOGD and ROGD are quoted from the paper.
 """
 
 from collections.abc import Callable
@@ -67,9 +67,9 @@ def table2() -> Table:
 
 
 def _sparse(size: int, rng: np.random.Generator) -> Spaces:
-    """Generated articles of two topics out of twenty, seen in two languages; a class is half of the topics.
+    """Generated articles about two topics out of twenty, seen in two languages; a class is half of the topics.
 
-    A topic has 300 words of each language, of which an article has a fifth, as often as a Poisson draw says.
+    A topic has 300 words in each language; an article has a fifth of them, each with a Poisson count.
     """
     topics = rng.permuted(np.tile(np.arange(20), (size, 1)), axis=1)[:, :2]
     spaces = []
@@ -84,7 +84,7 @@ def _sparse(size: int, rng: np.random.Generator) -> Spaces:
 
 
 def _reuters(size: Size) -> Measured:
-    """Both forms at the size of the sets, on generated sparse rows; what the mapping takes."""
+    """Both variants at the size of the sets, on generated sparse rows, and the memory of the mapping."""
     rows, runs = 400, min(2, size.runs)
     forms, streams = [], [_sparse(rows, np.random.default_rng(seed)) for seed in range(runs)]
     for given in ({"variant": "paper", "horizon": rows // 2}, {}):
@@ -100,7 +100,7 @@ def _reuters(size: Size) -> Measured:
 
 
 def table3() -> Table:
-    """The Reuters sets, of which none is at hand, and generated rows of their size."""
+    """The Reuters sets, none of which is available, and generated rows of their size."""
     rows = [
         Row(name, kind, cells[column], None)
         for name, cells in quoted("fesl3").items()
@@ -125,7 +125,7 @@ def _table4(name: str, mapping: str, size: Size) -> Measured:
 
 
 def table4() -> Table:
-    """Linear and kernel mapping; the paper's two sets are not at hand, so others show what the mapping changes."""
+    """Linear and kernel mapping; the paper's two sets are not available, so others show the effect of the mapping."""
     rows = [
         Row(name, kind, cells[column], None)
         for name, cells in quoted("fesl4").items()

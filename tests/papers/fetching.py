@@ -1,10 +1,9 @@
-"""Fetches the papers' data sets that are missing, from where manifest.csv says.
+"""Fetches the papers' missing data sets from the sources in manifest.csv.
 
 The raw files of a set are taken from ``sources`` in one of the folders, or downloaded to ``partial`` in the first one.
-A download that breaks goes on where it ended, where the server allows that, in this run or the next one. What has
-another size or hash than the manifest's is thrown away. The converted file is written under a temporary name and takes
-its own once its hash is right, so that two runs at once do no harm. Whatever fails is an answer, not an error: the set
-stays missing, and nothing else changes.
+A broken download continues where it ended if the server supports it, in this run or the next. Files whose size or hash
+differs from the manifest are deleted. The converted file is written under a temporary name and renamed once its hash is
+right, so two runs at once do no harm. A failure is reported as a missing set, not raised, and changes nothing else.
 """
 
 import gzip
@@ -21,19 +20,19 @@ from tests.papers.converters import converted
 from tests.papers.manifest import SETS, DataSet, Missing, Source, find, folders
 
 WAITS_S = (0.5, 2.0)
-"""Before a second and a third try."""
+"""Pauses before the second and the third try."""
 TIMEOUT_S, FILE_S, ALL_S = 10.0, 120.0, 900.0
-"""Of a connection and of each read; of a try to download a file; of everything."""
+"""Limits for a connection and each read, for one try to download a file, and for everything."""
 PASSING = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE, httpx.codes.TOO_MANY_REQUESTS}
 UNREACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
 
 
 class Refused(Exception):
-    """A file that cannot be had by trying again."""
+    """Trying again would not get this file."""
 
 
 def fetch_all(sets: Iterable[DataSet] = tuple(SETS.values()), say: Any = print) -> list[Missing]:
-    """Fetch what cannot be read of some sets, one after the other; what is still missing."""
+    """Fetch the given sets that cannot be read, one by one; return those still missing."""
     lacking = {one.name: one for one in sets if isinstance(find(one.name), Missing)}
     if not lacking:
         return []
@@ -50,7 +49,7 @@ def fetch_all(sets: Iterable[DataSet] = tuple(SETS.values()), say: Any = print) 
 
 
 def _fetched(client: httpx.Client, one: DataSet, unreached: dict[str, str], ends: float) -> str:
-    """Why a set could not be fetched, or "" where it could; a host that nothing reaches is tried once."""
+    """Why a set could not be fetched; "" if it was. An unreachable host is tried once."""
     source = one.sources[0]
     try:
         raws = []
@@ -67,7 +66,7 @@ def _fetched(client: httpx.Client, one: DataSet, unreached: dict[str, str], ends
 
 
 def _lying(source: Source) -> bytes | None:
-    """The content of a raw file that one of the folders has."""
+    """The content of a raw file in one of the folders."""
     for path in (folder / source.path for folder in folders()):
         if path.is_file() and source.bytes == path.stat().st_size:
             content = path.read_bytes()
@@ -81,7 +80,7 @@ def _partial(source: Source) -> Path:
 
 
 def _downloaded(client: httpx.Client, source: Source, unreached: dict[str, str], ends: float) -> bytes:
-    """The content of a file; what may pass is tried again."""
+    """The content of a file; temporary failures are tried again."""
     host, waits_s = httpx.URL(source.url).netloc.decode(), iter(WAITS_S)
     while True:
         if host in unreached:
@@ -100,13 +99,13 @@ def _downloaded(client: httpx.Client, source: Source, unreached: dict[str, str],
 
 
 def _final(error: httpx.HTTPError) -> bool:
-    """Whether a server says what it would say again."""
+    """Whether the server would answer the same again."""
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
     return 400 <= status < 500 and status not in PASSING
 
 
 def _tried(client: httpx.Client, source: Source, ends: float) -> bytes:
-    """The content of a file once it is whole; a part that leads to another one is thrown away."""
+    """The content of a complete file; a partial file that does not fit is deleted."""
     part = _partial(source)
     have = part.stat().st_size if part.is_file() else 0
     if have < source.bytes:
@@ -121,7 +120,7 @@ def _tried(client: httpx.Client, source: Source, ends: float) -> bytes:
 
 
 def _go_on(client: httpx.Client, source: Source, part: Path, have: int, ends: float) -> None:
-    """Download what is lacking of a file, or all of it where the server does not begin where we ask."""
+    """Download the rest of a file, or all of it if the server does not support ranges."""
     with client.stream("GET", source.url, headers={"Range": f"bytes={have}-"} if have else {}) as answer:
         if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
             part.unlink()
@@ -142,7 +141,7 @@ def _go_on(client: httpx.Client, source: Source, part: Path, have: int, ends: fl
 
 
 def _write(one: DataSet, content: bytes) -> None:
-    """Write the converted file, whole or not at all."""
+    """Write the converted file, completely or not at all."""
     if one.csv_sha256 != hashlib.sha256(content).hexdigest():
         raise Refused("what it is converted to has another SHA-256 than the manifest's")
     path = folders()[0] / one.path

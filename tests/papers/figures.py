@@ -1,7 +1,7 @@
-"""The figures of DFOP, repeated: 1 and 2, 3 and 4 in one, 5 to 7.
+"""The figures of DFOP, repeated: 1 and 2, 3 to 5 in one, 6 and 7.
 
-1 has no pets, which are images; 2 has the sets at hand and the paper's contenders; 4 and 5 have Onepass's own lines
-only, since the paper prints no figures of the others there.
+Figure 1 has no pets, which are images; 2 has the available sets and the paper's contenders; 4 and 5 only have Onepass's
+lines, since the paper prints no figures of the others there.
 """
 
 import time
@@ -21,7 +21,7 @@ NAMES_D, EXCITED, STAGE_ROWS, STAGES = 1000, 10, 500, 4
 
 
 def _held_out(X: Floats, truth: Ints, y: Ints, **given: float) -> tuple[list[int], list[float]]:
-    """Accuracy of ``dfop`` (``rls`` without a rate) every 500 rows on 1000 rows drawn from the concept in force."""
+    """Accuracy of ``dfop`` (``rls`` without a rate) every 500 rows, on the next 1000 rows."""
     model, at, found = learner("dfop" if given else "rls", X.shape[1], 2, **given), [], []
     for start in range(0, len(y) - HELD_OUT, STEP):
         model.learn(np.ascontiguousarray(X[start : start + STEP]), y[start : start + STEP])
@@ -43,7 +43,7 @@ def figure1() -> Figure:
 
 
 def figure2() -> Figure:
-    """Robustness: the sum over the sets of an accuracy over the least one of all methods."""
+    """Robustness: the sum over the sets of each accuracy divided by the lowest of all methods."""
     sums: dict[str, float] = {}
     for name, cells in quoted("dfop1").items():
         ours, rate = STREAMS.get(name, ("", 0.0))
@@ -62,7 +62,7 @@ def figure2() -> Figure:
 
 
 def _sparse_stream() -> tuple[Floats, Floats, Floats]:
-    """Rows by (23), their labels, and the weights of every row, which move every 500 rows."""
+    """Rows by (23), their labels, and the weights of every row, which jump every 500 rows."""
     rng = np.random.default_rng(0)
     n, r = STAGES * STAGE_ROWS, np.zeros(EXCITED)
     X, W = np.zeros((n, NAMES_D)), np.zeros((n, NAMES_D))
@@ -81,7 +81,7 @@ def _smooth(values: Floats) -> tuple[Sequence[int], Floats]:
 
 
 def figure3() -> Figure:
-    """Loss and running time on the sparse stream, by DFOP on its columns and by Sparse-DFOP."""
+    """Loss and running time on the sparse stream, for DFOP on its columns and for Sparse-DFOP."""
     X, y, _ = _sparse_stream()
     M = SparseSchema(0, COMPRESSED, "gaussian").projection.columns([f"name {j}" for j in range(NAMES_D)])
     spent, lines = [], []

@@ -1,8 +1,8 @@
 """The streams of the papers' data sets: rows and labels, ready to learn.
 
-They are read from PAPERS_DATA, by default from .papers in the repository, where `fetch_all` writes them, and from
-../shared/data beside it; none of them is part of it. `missing` says what is in neither, and reading that is a
-FileNotFoundError.
+They are read from PAPERS_DATA, by default .papers in the repository, where `fetch_all` writes them, or from
+../shared/data next to it; they are not part of the repository. `missing` lists the sets that are in neither; reading
+one of those is a FileNotFoundError.
 """
 
 import csv
@@ -25,7 +25,7 @@ PRICE_ROWS = 20_000
 
 
 def read_columns(name: str) -> list[list[str]]:
-    """The columns of a set as text, label last, header dropped; named with or without its group."""
+    """The columns of a set as text, label last, without the header; the name may omit its group."""
     path = find(name)
     if isinstance(path, Missing):
         raise FileNotFoundError(errno.ENOENT, path.why, path.set)
@@ -50,7 +50,7 @@ def indicators(column: list[str]) -> Floats:
 
 
 def indices(column: list[str]) -> Ints:
-    """The place of each value among all of them, sorted."""
+    """The index of each value among all values, sorted."""
     return np.unique(np.array(column), return_inverse=True)[1].astype(np.int64)
 
 

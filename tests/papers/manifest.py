@@ -1,9 +1,8 @@
-"""What manifest.csv knows of the papers' data sets, and where their files lie.
+"""The manifest of the papers' data sets, and where their files are.
 
 A set is read from ``GROUP/NAME.csv.gz`` in the first of `folders` that has it. manifest.csv has a line for each file
-that a set is made of, in the order in which they are read: where it is at a fixed commit, its size and SHA-256, the
-licence that the repository states, and the SHA-256 of the converted file, uncompressed. `format` and `layout` are those
-of converters.py.
+of a set, in reading order: its address at a fixed commit, its size and SHA-256, the licence its repository states, and
+the SHA-256 of the converted file, uncompressed. converters.py explains `format` and `layout`.
 """
 
 import csv
@@ -21,7 +20,7 @@ CACHE = ROOT / ".papers"
 
 
 class Source(NamedTuple):
-    """A file that a set is made of."""
+    """A file that is part of a set."""
 
     url: str
     bytes: int
@@ -32,13 +31,13 @@ class Source(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where its raw bytes may lie in a folder: sources/OWNER+REPOSITORY/PATH."""
+        """The path of its raw bytes in a folder: sources/OWNER+REPOSITORY/PATH."""
         owner, repository, _, path = self.url.split("/", 3)[3].split("/", 3)
         return f"sources/{owner}+{repository}/{path}"
 
 
 class DataSet(NamedTuple):
-    """A data set: ``columns`` without the label, ``classes`` None for numbers."""
+    """A data set: ``columns`` without the label; ``classes`` is None for numbers."""
 
     name: str
     group: str
@@ -51,12 +50,12 @@ class DataSet(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Of the converted file in its folder."""
+        """The path of the converted file in its folder."""
         return f"{self.group}/{self.name}.csv.gz"
 
 
 class Missing(NamedTuple):
-    """A set that cannot be read, and why."""
+    """A set that cannot be read, and the reason."""
 
     set: str
     why: str
@@ -81,13 +80,13 @@ SETS = _manifest()
 
 
 def folders() -> list[Path]:
-    """Where sets are looked for; the first is where what is fetched is written."""
+    """The folders that are searched for sets; fetched sets are written to the first."""
     given = os.environ.get("PAPERS_DATA")
     return [Path(given)] if given else [CACHE, ROOT.parent / "shared" / "data"]
 
 
 def find(name: str) -> Path | Missing:
-    """The converted file of a set, named with or without its group, if its content is that of the manifest."""
+    """The converted file of a set, if its content matches the manifest; the name may omit its group."""
     one = SETS[name.rpartition("/")[2]]
     there = [path for folder in folders() if (path := folder / one.path).is_file()]
     for path in there:
@@ -99,7 +98,7 @@ def find(name: str) -> Path | Missing:
 
 @cache
 def _content_sha256(path: Path, *_version: int) -> str:
-    """The SHA-256 of what is compressed in a file, of each of its versions once; "" where it is not gzip."""
+    """The SHA-256 of a file's uncompressed content, computed once per version; "" if it is not gzip."""
     try:
         with gzip.open(path) as content:
             return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]

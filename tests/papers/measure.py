@@ -1,4 +1,4 @@
-"""What the papers' protocols have in common: learners as a paper builds them, its subsets, baselines, means."""
+"""Shared by the papers' protocols: learners as a paper builds them, its subsets, baselines, means."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def learner(algorithm: str, d: int, classes: int, seed: int = 0, **given: Any) -
 
 
 def answers(algorithm: str, X: Floats, y: Any, **given: Any) -> Any:
-    """A-priori predictions of every row; ``odm`` and ``dynamic_odm`` have their scaling in front, as in a model."""
+    """A-priori predictions of every row; ``odm`` and ``dynamic_odm`` scale first, as in a model."""
     scaling = find(algorithm).complete(given)["scaling"] if algorithm.endswith("odm") else "none"
     X = np.ascontiguousarray(X)
     X = X if scaling == "none" else Scaler(scaling, X.shape[1]).absorb(X)
@@ -45,12 +45,12 @@ def square(algorithm: str, X: Floats, y: Any, **given: Any) -> float:
 
 
 def subsets(rows: int, runs: int) -> list[slice]:
-    """Section 6.1 of DFOP: of T rows ten subsets of 4T/5 rows in a row that start at T/50, ... 10T/50."""
+    """Section 6.1 of DFOP: ten subsets of 4T/5 consecutive rows out of T, starting at T/50, ... 10T/50."""
     return [slice(k * rows // 50, k * rows // 50 + 4 * rows // 5) for k in range(1, min(SUBSETS, runs) + 1)]
 
 
 def parts(X: Floats, y: Any, runs: int) -> list[Part]:
-    """Those rows and labels."""
+    """The rows and labels of the subsets."""
     return [(np.ascontiguousarray(X[part]), y[part]) for part in subsets(len(y), runs)]
 
 
@@ -70,7 +70,7 @@ def majority(y: Any) -> float:
 
 
 def mean(values: Iterable[float]) -> float:
-    """Of the repetitions."""
+    """The mean over the repetitions."""
     return float(np.mean(list(values)))
 
 
@@ -78,9 +78,9 @@ def classified(
     streams: Sequence[Part], ours: Callable[..., float], default: Callable[..., float], wrong: bool = False,
     size: Size | None = None, once: bool = True,
 ) -> Measured:  # fmt: skip
-    """All that stands next to a figure of classes; ``wrong``: as mistakes.
+    """All measurements next to a classification figure; ``wrong``: as mistakes.
 
-    ``once``: whether this row of several of one stream runs ``auto``, and what else ``size`` asks for.
+    ``once``: whether this of several rows of a stream runs ``auto`` and, if ``size`` asks for it, the contenders.
     """
     turn = (lambda value: 100.0 - value) if wrong else (lambda value: value)
     return Measured(

@@ -1,8 +1,8 @@
 """Dynamic ODM (Zhang, Zhao, Jin: AAAI 2020): Table 2.
 
-The paper prints no lambda, mu, theta, C, V_T or step, so ``variant: "paper"`` has the defaults of the first three,
-C = 4 lambda and V_T = 1/T, by which the longest epoch is the stream (picked: T/100 does worse); columns are
-standardised as they come.
+The paper prints no lambda, mu, theta, C, V_T or step, so ``variant: "paper"`` uses the defaults of the first three,
+C = 4 lambda and V_T = 1/T, which makes the longest epoch the whole stream (picked: T/100 is worse); columns are
+standardised online.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def _table2(name: str, size: Size) -> Measured:
 
 
 def table2() -> Table:
-    """Accuracy on streams that drift."""
+    """Accuracy on drifting streams."""
     rows = [
         Row(name, "dynamic_odm", cells["D-ODM"], partial(_table2, STREAMS[name][0]) if name in STREAMS else None,
             why("odm2", name, "dynamic_odm"))

@@ -1,4 +1,4 @@
-"""Methods of other programs on streams, each in a process and an environment of its own."""
+"""Methods of other programs on streams, each in a separate process and environment."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ from tests.benchmarks.harness.report import say
 PROGRAMS = {"river": RIVER, "capymoa": CAPYMOA}
 WORKER = Path(__file__).with_name("outside_worker.py")
 KNOWN = OUT / "contenders"
-"""What a method reached on a stream: it is not asked again."""
+"""Cached results of methods on streams, so that none is computed twice."""
 SECONDS_MAX = 3600.0
 Method = tuple[str, str]
-"""A program and one of its methods, by the names of the worker."""
+"""A program and one of its methods, named as in the worker."""
 
 
 @cache
 def version_of(program: str) -> str | None:
-    """The version of a program, in an environment that is made if it is not there; None where it cannot be had."""
+    """The version of a program, whose environment is made if it is missing; None if it is not available."""
     try:
         return PROGRAMS[program].ready()
     except Unavailable as error:
@@ -34,7 +34,7 @@ def version_of(program: str) -> str | None:
 
 
 def contended(X: Any, y: Any, methods: Sequence[Method]) -> tuple[tuple[str, float, str], ...]:
-    """By method its per cent right, a-priori, and the program's version; a method that cannot be had is left out."""
+    """Per method its per cent right, a-priori, and the program's version; unavailable methods are left out."""
     y = y.astype(np.int64)
     digest, found = hashlib.sha256(np.ascontiguousarray(X).tobytes() + y.tobytes()).hexdigest()[:16], []
     for program, method in methods:

@@ -1,7 +1,7 @@
 """Per cent right of another program's method on a stream: PROGRAM METHOD STREAM.npz, with X (n, d), classes y (n,).
 
-It runs in the environment of the program, and imports that, numpy and the standard library. Each row is predicted, then
-learned; columns come as they are.
+It runs in the environment of the program and only imports the program, numpy and the standard library. Each row is
+predicted, then learned; columns are not preprocessed.
 """
 
 import json
@@ -29,7 +29,7 @@ def river(method: str, X: Any, y: Any) -> float:
 
 
 def capymoa(method: str, X: Any, y: Any) -> float:
-    """The same tree in the Java machine; a forest, random patches or boosted trees, of a hundred."""
+    """The same tree in Java; a forest, random patches or boosted trees, each with a hundred members."""
     from capymoa import classifier
     from capymoa.evaluation import prequential_evaluation
     from capymoa.stream import NumpyStream

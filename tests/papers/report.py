@@ -39,19 +39,19 @@ STYLE = (
 
 
 class Ran(NamedTuple):
-    """A table and what came of its rows."""
+    """A table and the results of its rows."""
 
     table: Table
     results: Sequence[Result]
 
 
 def counts(ran: Iterable[Ran]) -> Counter[str]:
-    """Rows by verdict."""
+    """The number of rows per verdict."""
     return Counter(result.verdict for one in ran for result in one.results)
 
 
 def summary(ran: Sequence[Ran]) -> str:
-    """One line."""
+    """The counts as one line."""
     found = counts(ran)
     return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
 
@@ -71,7 +71,7 @@ def _number(value: float) -> str:
 
 
 def remarks(one: Ran) -> list[str]:
-    """What stands below a table: reasons, tests between our algorithms, contenders."""
+    """The remarks below a table: reasons, tests between our algorithms."""
     said = [
         f"{_named(result)}: {result.reason}" for result in one.results if result.reason and result.verdict != MISSING
     ]
@@ -115,7 +115,7 @@ def _held(figure: Figure) -> str:
 
 
 def html(ran: Sequence[Ran], figures: Sequence[Figure], head: str) -> str:
-    """The page as HTML, with the drawings in it."""
+    """The page as HTML, including the drawings."""
     body = ["<h1>The papers' tables, repeated</h1>", *map(_paragraph, (head, summary(ran) + ".", LEGEND))]
     for one in ran:
         body += [f"<h2>{escape(one.table.title)}</h2>", _paragraph(f"{one.table.unit}. {one.table.note}")]

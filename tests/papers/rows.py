@@ -1,9 +1,9 @@
-"""Rows of the papers' tables as data: the paper's figure, how ours is measured, and what is known of the distance.
+"""Rows of the papers' tables as data: the paper's figure, how ours is measured, and known reasons for the difference.
 
-A row is *repeated* where our mean is within one standard deviation of the paper's figure, or half a point of a
-percentage, whichever is more. Where it is not, why.csv says for what reason, and how far we were when that was written:
-a figure that has moved on from there is *outside* again, and so is one without a reason. A run ends with exit code 1 if
-a row is outside.
+A row is *repeated* if our mean is within one standard deviation of the paper's figure, or within half a point of a
+percentage, whichever is more. If it is not, why.csv gives the reason and our figure at the time it was written: a
+figure that has moved since is *outside*, and so is one without a reason. A run ends with exit code 1 if a row is
+outside.
 """
 
 import csv
@@ -21,31 +21,31 @@ QUOTED = Path(__file__).parent / "quoted"
 POINTS = 0.5
 SIGNIFICANT = 0.05
 REPEATED, EXPLAINED, OUTSIDE, MISSING, SHOWN = "repeated", "explained", "outside", "missing", "shown"
-"""What came of a row; SHOWN: nothing to compare with, or too few repetitions to judge."""
+"""The verdicts; SHOWN: nothing to compare with, or too few repetitions to judge."""
 
 
 class Quoted(NamedTuple):
-    """A figure as a paper prints it; ``mark``: "+" where the paper calls its method significantly better than this."""
+    """A figure as a paper prints it; ``mark``: "+" if the paper calls its method significantly better than this one."""
 
     mean: float
     sd: float = 0.0
     mark: str = ""
 
     def __str__(self) -> str:
-        """As it is shown."""
+        """The figure as the report shows it."""
         sd = f" ± {self.sd:g}" if self.sd else ""
         return f"{self.mean:g}{sd}{' ' + self.mark if self.mark else ''}"
 
 
 class Why(NamedTuple):
-    """Why a row is known not to repeat the paper's figure, and what we measured when that was written."""
+    """Why a row does not repeat the paper's figure, and our measurement when that was written."""
 
     ours: float
     text: str
 
 
 class Size(NamedTuple):
-    """How much is repeated: repetitions and rows of generated streams at most; whether a few repetitions are judged.
+    """The largest number of repetitions, whether streams have full length, and whether verdicts are given.
 
     ``contenders``: whether other programs run as well.
     """
@@ -57,15 +57,15 @@ class Size(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a row measured.
+    """The measurements of a row.
 
     Attributes:
-        ours: by the paper's form, of every repetition.
-        default: mean by the defaults of the same algorithm.
-        auto: by ``auto``, of the first repetition.
+        ours: the paper's variant, for every repetition.
+        default: mean with the defaults of the same algorithm.
+        auto: ``auto`` on the first repetition.
         no_change, majority: means of the baselines; for numbers the last value, and None.
-        note: what a reader has to know.
-        contended: of other programs that ran: method, per cent right, version.
+        note: information for the reader.
+        contended: other programs that ran: method, per cent right, version.
     """
 
     ours: tuple[float, ...] = ()
@@ -78,7 +78,7 @@ class Measured(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table; without ``measure`` its data set was not found anywhere."""
+    """A row of a table; without ``measure`` no source of its data set is known."""
 
     name: str
     algorithm: str
@@ -89,7 +89,7 @@ class Row(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A row that has run: its verdict, and the reason where there is one."""
+    """A measured row: its verdict, and the reason if there is one."""
 
     row: Row
     measured: Measured
@@ -99,12 +99,12 @@ class Result(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """Ours."""
+        """The mean of ours."""
         return float(np.mean(self.measured.ours)) if self.measured.ours else None
 
     @property
     def sd(self) -> float:
-        """Over the repetitions."""
+        """The deviation over the repetitions."""
         return float(np.std(self.measured.ours)) if self.measured.ours else 0.0
 
 
@@ -112,13 +112,13 @@ class Table(NamedTuple):
     """A table of a paper.
 
     Attributes:
-        key: what ``--only`` names.
-        unit: of all figures.
-        points: whether they are percentages, which may be half a point off.
-        rows: what is repeated.
-        contenders: the paper's figures of other methods, which are quoted and not run, by row.
+        key: its name for ``--only``.
+        unit: the unit of all figures.
+        points: whether they are percentages, which may differ by half a point.
+        rows: the repeated rows.
+        contenders: the paper's figures of other methods by row, quoted and not run.
         pairs: algorithms of ours that the table compares, and the test, "t" or "wilcoxon".
-        lower: whether the lower figure is the better one.
+        lower: whether lower figures are better.
     """
 
     key: str
@@ -140,13 +140,13 @@ def _whys() -> dict[tuple[str, str, str], Why]:
 
 
 def why(table: str, row: str, algorithm: str) -> Why | None:
-    """What why.csv says of a row, which is known not to repeat the paper's figure."""
+    """The entry of why.csv for a row that does not repeat the paper's figure."""
     return _whys().get((table, row, algorithm))
 
 
 @cache
 def quoted(name: str) -> dict[str, dict[str, Quoted]]:
-    """A table of a paper by row and column, from quoted/NAME.csv; a cell is a mean, maybe a deviation and a mark."""
+    """A table of a paper by row and column, from quoted/NAME.csv; a cell is a mean, maybe with deviation and mark."""
     with (QUOTED / f"{name}.csv").open(newline="") as lines:
         return {
             line.pop("row"): {column: _cell(cell) for column, cell in line.items()} for line in csv.DictReader(lines)
@@ -176,7 +176,7 @@ def tolerance(row: Row, points: bool) -> float:
 
 
 def judge(row: Row, measured: Measured, points: bool, judged: bool = True) -> tuple[str, str]:
-    """The verdict on a row that ran, and the reason."""
+    """The verdict on a measured row, and the reason."""
     known = row.why.text if row.why else ""
     if row.paper is None or not measured.ours or not judged:
         return SHOWN, " ".join(filter(None, (known, measured.note)))
@@ -193,7 +193,7 @@ def judge(row: Row, measured: Measured, points: bool, judged: bool = True) -> tu
 
 
 def run_row(row: Row, points: bool, size: Size) -> Result:
-    """Measure a row, or say which data are missing."""
+    """Measure a row, or report that its data are missing."""
     if row.measure is None:
         return Result(row, Measured(), MISSING, "no source of this data set is known")
     begun = time.perf_counter()
@@ -205,7 +205,7 @@ def run_row(row: Row, points: bool, size: Size) -> Result:
 
 
 def completed(results: Sequence[Result]) -> list[Result]:
-    """Results with what another row of the same stream measured: ``auto`` and the baselines run once for it."""
+    """Copy ``auto`` and the baselines, which run once per stream, to the other rows of the same stream."""
     shared = ("auto", "no_change", "majority")
     first = {one.row.name: one.measured for one in reversed(results) if one.measured.no_change is not None}
     return [
@@ -217,7 +217,7 @@ def completed(results: Sequence[Result]) -> list[Result]:
 
 
 def compared(results: Sequence[Result], first: str, second: str, test: str, lower: bool) -> dict[str, str]:
-    """Of each data set with both algorithms, "+" where the first is significantly better, "-" worse, else "="."""
+    """For each data set with both algorithms: "+" if the first is significantly better, "-" if worse, else "="."""
     found: dict[str, dict[str, tuple[float, ...]]] = {}
     for result in results:
         found.setdefault(result.row.name, {})[result.row.algorithm] = result.measured.ours

@@ -1,4 +1,4 @@
-"""Streams whose features change, and models that live through it, by section 6.2 of the FESL paper."""
+"""Streams whose features change, and models that live through the change, by section 6.2 of the FESL paper."""
 
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ DIMENSIONS = {
 }  # fmt: skip
 """d1 and d2 of Table 1."""
 _NOMINAL = {"australian": (0, 3, 4, 5, 7, 8, 10, 11)}
-"""Columns that are one-hot though they hold numbers; text columns are nominal anyway."""
+"""One-hot columns although they hold numbers; text columns are nominal anyway."""
 DNA_ROWS = 2000
-"""Of which 949 are of two classes; the paper counts 940."""
+"""949 of them are in two classes; the paper counts 940."""
 
 
 class Spaces(NamedTuple):
@@ -51,7 +51,7 @@ def standardised(name: str) -> tuple[Floats, Any]:
 
 
 def _encoded(column: list[str], nominal: bool) -> Floats:
-    """A column of numbers; one per value of a nominal one, a single one where it has two (kr_vs_kp: also three)."""
+    """A numeric column as it is; a nominal one as a column per value, or one for two values (kr_vs_kp: also three)."""
     values, cells = np.unique(column), indicators(column)
     text = cells.shape[1] > 1
     if not nominal and not text:
@@ -62,7 +62,7 @@ def _encoded(column: list[str], nominal: bool) -> Floats:
 
 
 def mapped(X: Floats, y: Any, width: int, rng: np.random.Generator) -> Spaces:
-    """Shuffled rows, and a Gaussian image of them with so many columns."""
+    """Shuffled rows, and a Gaussian image of them with ``width`` columns."""
     order, d = rng.permutation(len(y)), X.shape[1]
     X, y = np.ascontiguousarray(X[order]), y[order]
     return spaces_of(X, X @ rng.normal(size=(d, width)) / np.sqrt(d), y)
@@ -82,7 +82,7 @@ def spaces_of(*spaces_and_labels: Any) -> Spaces:
 
 
 class Life:
-    """A model that is fed a stream through a change of features.
+    """A model that learns a stream through a change of features.
 
     Args:
         stream: the stream.
@@ -100,23 +100,23 @@ class Life:
         self._columns = {name: X[:, j] for X, names in pairs for j, name in enumerate(names)}
 
     def apply(self, segment: Any) -> Any:
-        """Apply one segment as an entry of the log; its outcome."""
+        """Apply one segment as an entry of the log; return its outcome."""
         self.version += 1
         return apply(self.model, Entry(self.version, self.version, (segment,)))[0]
 
     def feed(self, start: int, stop: int) -> Floats:
-        """Learn rows of the stream, in whatever space is asked for now; their losses."""
+        """Learn rows of the stream in the current feedback space; return their losses."""
         space, y = self.model.feedback_schema, self.stream.y[start:stop]
         raw = np.ascontiguousarray(np.stack([self._columns[name][start:stop] for name in space.names], axis=1))
         outcome = self.apply(Rows(space.id, None, raw, y if y.dtype.kind == "f" else y.tolist()))
         assert outcome.refusal is None, outcome
-        return np.nan_to_num(np.array(outcome.losses, np.float64), nan=1.0)  # before the first label: a miss
+        return np.nan_to_num(np.array(outcome.losses, np.float64), nan=1.0)  # before the first label: an error
 
     def begin(self) -> None:
         """Start the overlap with the next space."""
         self.apply(Switch("begin", tuple(Feature(name) for name in self.stream.names[1]), None))
 
     def complete(self) -> None:
-        """Go over to the next space."""
+        """Switch to the next space."""
         self.apply(Switch("complete"))
         assert self.model.phase == "ensemble"

@@ -1,4 +1,4 @@
-"""What the papers state that does not hold as printed: a smallest counterexample each, next to what Onepass does."""
+"""Statements of the papers that do not hold as printed: a minimal counterexample each, next to what Onepass does."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ RATE = 0.1
 
 
 def _mixed_loss(P: Floats, geometric: bool) -> tuple[float, float]:
-    """Summed -ln p(y) of a mixture with eta = 1 and of its best expert; P (E, n) is p(y), y the class 1."""
+    """Summed -ln p(y) of a mixture with eta = 1 and of its best expert; P (E, n) is p(y), y is always class 1."""
     E, n = P.shape
     both, losses = np.ascontiguousarray(np.stack([1.0 - P, P], axis=2)), np.zeros(E)
     out, chosen, labels = np.empty((n, 2)), np.full(n, -1), np.ones(n)
@@ -78,7 +78,7 @@ def _vig(x: Floats, beta: float, nu: float) -> Iterator[tuple[float, float]]:
         expected = late * W
 
 
-def test_vigo_printed_bound_is_none_and_its_stopping_rule_never_stops_at_beta_zero() -> None:
+def test_vigo_printed_bound_is_no_bound_and_its_stopping_rule_never_stops_at_beta_zero() -> None:
     """It exceeds ln p(X) before the fixed point; from beta_0 = 0 it is infinite, so no difference is below epsilon."""
     x = np.array([0.5, 1.5, 1.0])
     trace = [*_vig(x, 1.0, 1.0)]
@@ -90,7 +90,7 @@ def test_vigo_printed_bound_is_none_and_its_stopping_rule_never_stops_at_beta_ze
 
 
 def _dfop(rows: int, mu: float, times: float = 1.0) -> tuple[float, float]:
-    """Algorithm 1 on x = y = 1 from P_0 = 10, w = 0; ``times`` is what stands before x'Px in the denominator."""
+    """Algorithm 1 on x = y = 1 from P_0 = 10, w = 0; ``times`` is the factor of x'Px in the denominator."""
     P, w = 10.0, 0.0
     for _ in range(rows):
         P = (P - mu * P * P / (1.0 - mu + times * P)) / (1.0 - mu)
@@ -107,14 +107,14 @@ def test_dfop_with_mu_zero_is_not_rls() -> None:
 
 
 def test_dfop_of_arxiv_needs_a_mu_in_its_denominator() -> None:
-    """As first printed P grows on the most harmless stream, x = 1; with mu x'Px it settles at 1."""
+    """As first printed P grows even for x = 1; with mu x'Px it settles at 1."""
     assert 1.0 == pytest.approx(_dfop(2000, RATE, RATE)[0])
     grown = [_dfop(rows, RATE)[0] for rows in (2000, 4000)]
     assert 1.9 < grown[1] / grown[0] < 2.1
 
 
-def test_dfop_lines_5_and_6_answer_after_the_label_is_known() -> None:
-    """On coin flips the printed prediction, after the update, is right far above a half; a-priori it is not."""
+def test_dfop_lines_5_and_6_predict_after_the_label_is_known() -> None:
+    """On coin flips the printed prediction, made after the update, is mostly right; the a-priori one is not."""
     y = np.random.default_rng(0).integers(0, 2, 2000)
     X = np.random.default_rng(1).normal(size=(2000, 5))
     given = {"forgetting_rate": 0.3, "bias": False, "variant": "paper"}
@@ -128,7 +128,7 @@ def test_dfop_lines_5_and_6_answer_after_the_label_is_known() -> None:
 
 
 def test_repeating_the_last_label_beats_what_is_printed_for_powersupply() -> None:
-    """Its label is the hour, am or pm: of 24 hours 22 have the label of the hour before; the best printed is 80.46."""
+    """Its label is the hour, am or pm: 22 of 24 hours repeat the previous label; the best printed figure is 80.46."""
     y = (np.arange(2400) % 24 < 12).astype(np.int64)
     best = max(figure.mean for figure in quoted("dfop1")["Powersupply"].values())
     assert best < 91.6 < no_change(y)
@@ -136,7 +136,7 @@ def test_repeating_the_last_label_beats_what_is_printed_for_powersupply() -> Non
 
 @pytest.mark.skipif(not available("drift/electricity"), reason="the set has not been fetched: make papers")
 def test_repeating_the_last_label_beats_what_is_printed_for_electricity() -> None:
-    """Half hours keep their direction: above all 13 methods of DFOP's Table 1, and all six of dynamic ODM's Table 2."""
+    """Half hours keep their direction: it beats all 13 methods of DFOP's Table 1 and all six of ODM's Table 2."""
     _, y = drifting("electricity")
     printed = [figure.mean for table in ("dfop1", "odm2") for figure in quoted(table)["Electricity"].values()]
     assert max(printed) < no_change(y)

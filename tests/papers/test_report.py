@@ -1,4 +1,4 @@
-"""What the program that repeats the papers' tables says of a row, and how it exits."""
+"""The verdicts of the program that repeats the papers' tables, and its exit code."""
 
 import errno
 import re
@@ -56,12 +56,12 @@ def _row(paper: Quoted | None, why: Why | None = None) -> Row:
 def test_a_row_is_repeated_within_a_deviation_or_half_a_point(
     expected: str, ours: float, paper: Quoted | None, points: bool, why: Why | None
 ) -> None:
-    """A reason covers a distance only as long as ours stays where it was when the reason was written."""
+    """A reason only covers a difference as long as our figure stays where it was when the reason was written."""
     assert expected == judge(_row(paper, why), Measured((ours,)), points)[0]
 
 
 def test_auto_and_baselines_run_once_for_a_stream() -> None:
-    """Other rows of the same stream show what the first one measured; rows of other streams keep their own."""
+    """Other rows of the same stream show the values measured by the first; rows of other streams keep their own."""
     whole, bare = Measured((90.0,), 91.0, 92.0, 50.0, 60.0), Measured((70.0,), 71.0)
     rows = [Row(name, kind, None, None) for name, kind in (("a", "dfop"), ("a", "rls"), ("b", "rls"), ("a", "gone"))]
     results = [Result(row, of, SHOWN) for row, of in zip(rows, (whole, bare, bare, Measured()), strict=True)]
@@ -69,8 +69,8 @@ def test_auto_and_baselines_run_once_for_a_stream() -> None:
     assert [whole, bare._replace(auto=92.0, no_change=50.0, majority=60.0), bare, Measured()] == found
 
 
-def test_what_contenders_reach_is_kept_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run replaces what was known of its rows and keeps the rest; mistakes are the rest of what is right."""
+def test_results_of_contenders_are_kept_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run replaces earlier results of its rows and keeps the rest; wrong is 100 minus right."""
     path = tmp_path / "contenders.csv"
     monkeypatch.setattr(contending.told, "__defaults__", (path,))
     row = Row("SEA", "dfop", None, None)
@@ -84,10 +84,10 @@ def test_what_contenders_reach_is_kept_by_row(tmp_path: Path, monkeypatch: pytes
     assert 3 == len(contending.recorded(path))
 
 
-def test_a_contender_that_cannot_be_had_is_left_out(
+def test_an_unavailable_contender_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is said on stderr; a stream that is too long is not begun."""
+    """A message goes to stderr; a stream that is too long is not started."""
     nothing = Environment("no-such-package", needs="no-such-program")
     monkeypatch.setattr(outside, "PROGRAMS", {"nothing": nothing})
     monkeypatch.setattr(outside, "KNOWN", tmp_path)
@@ -98,7 +98,7 @@ def test_a_contender_that_cannot_be_had_is_left_out(
 
 
 def test_a_quick_run_judges_nothing() -> None:
-    """Two repetitions say too little."""
+    """Two repetitions are too few."""
     assert SHOWN == judge(_row(Quoted(80.0)), Measured((60.0,)), True, judged=False)[0]
 
 
@@ -123,7 +123,7 @@ MISSED = (Row("absent", "dfop", Quoted(80.0), _absent), Row("nowhere", "dfop", Q
 def test_a_report_names_missing_sets_and_exits_by_its_rows(
     code: int, paper: float, why: Why | None, tmp_path: Path
 ) -> None:
-    """Missing data are no failure; a row outside without a valid reason is."""
+    """Missing data are not a failure; a row outside without a valid reason is."""
     table = _table(Row("found", "dfop", Quoted(paper, 0.1), _ninety, why), *MISSED)
     assert code == run([table], {}, Size(), tmp_path)
     for page in ("report.md", "report.html"):
@@ -134,7 +134,7 @@ def test_a_report_names_missing_sets_and_exits_by_its_rows(
 
 
 def test_a_bound_that_fails_fails_the_run(tmp_path: Path) -> None:
-    """Its drawing is there either way."""
+    """The drawing is written either way."""
     for code, holds in ((0, True), (1, False)):
         figure = Figure(
             "bound", "A bound", [Line("measured", [0, 1], [1, 2])], "rows", "loss", "None fails.", holds=holds
@@ -143,8 +143,8 @@ def test_a_bound_that_fails_fails_the_run(tmp_path: Path) -> None:
         assert "<polyline" in (tmp_path / "bound.svg").read_text()
 
 
-def test_tests_between_algorithms_mark_who_is_better() -> None:
-    """By the paired t-test and by Wilcoxon's, of errors the lower ones."""
+def test_tests_between_algorithms_mark_the_better_one() -> None:
+    """By the paired t-test and by Wilcoxon's; lower errors are better."""
     runs = {"a": (1.0, 1.1, 0.9, 1.05, 0.95, 1.02), "b": (2.0, 2.2, 1.9, 2.0, 2.1, 2.15)}
     results = [Result(Row("set", name, None, None), Measured(ours), SHOWN) for name, ours in runs.items()]
     for test in ("t", "wilcoxon"):
@@ -153,8 +153,8 @@ def test_tests_between_algorithms_mark_who_is_better() -> None:
         assert {"set": "="} == compared(results, "a", "a", test, lower=True)
 
 
-def test_every_reason_is_of_a_row_of_a_table() -> None:
-    """A row that is renamed takes its reason along."""
+def test_every_reason_belongs_to_a_row_of_a_table() -> None:
+    """A renamed row takes its reason along."""
     rows = {(key, row.name, row.algorithm) for key, make in TABLES.items() for row in make().rows}
     assert set() == {*_whys()} - rows
     assert 15 < len(quoted("dfop1")) < len(rows)
@@ -162,7 +162,7 @@ def test_every_reason_is_of_a_row_of_a_table() -> None:
 
 @pytest.mark.parametrize("key", sorted(BOUNDS))
 def test_every_bound_holds_where_its_assumptions_do(key: str) -> None:
-    """Bound and measured loss come from the same generated stream."""
+    """The bound and the measured loss come from the same generated stream."""
     assert BOUNDS[key]().holds
 
 

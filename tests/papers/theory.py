@@ -1,7 +1,7 @@
-"""The papers' bounds as numbers: a generated stream per theorem where its assumptions hold, bound and measured loss.
+"""The papers' bounds as numbers: per theorem a generated stream that meets its assumptions, bound and measured loss.
 
-What is measured is Onepass's learner, or its mixture of experts; what a bound needs besides (K = sup |P|, V_T,
-gradients) is computed from the same stream.
+Onepass's learner, or its mixture of experts, is measured; further quantities of a bound (K = sup |P|, V_T, gradients)
+are computed from the same stream.
 """
 
 import math
@@ -19,7 +19,7 @@ from tests.papers.measure import learner
 
 DELTA, BATCH, WIDTH = 0.05, 200, 3
 SCALE = 2.0 / (1.0 - math.exp(-2.0))
-"""gamma^2 of Lemma 1 in variances of a normal number: E exp(e^2 / gamma^2) = e."""
+"""gamma^2 of Lemma 1, as a multiple of a normal variable's variance: E exp(e^2 / gamma^2) = e."""
 
 
 def _weights(model: Learner) -> Floats:
@@ -29,7 +29,7 @@ def _weights(model: Learner) -> Floats:
 
 
 def _tracking(X: Floats, W: Floats, y: Floats, mu: float, start: float) -> tuple[list[float], float]:
-    """|w_t - w^_t| after every row of X (n, d), by the learner, and K = sup |P_k|, by the printed recursion."""
+    """|w_t - w^_t| of the learner after every row of X (n, d), and K = sup |P_k| of the printed recursion."""
     K, errors = 0.0, []
     model = learner("dfop", X.shape[1], 0, forgetting_rate=mu, initial_variance=start, bias=False)
     P = start * np.eye(X.shape[1])
@@ -42,7 +42,7 @@ def _tracking(X: Floats, W: Floats, y: Floats, mu: float, start: float) -> tuple
 
 
 def dfop_theorem1() -> Figure:
-    """(8), with drift and noise that are normal, so that the bounding sequences are known."""
+    """(8), with normal drift and noise, so that the bounding sequences are known."""
     rng, n, d, mu, start, noise, drift = np.random.default_rng(0), 1000, 3, 0.05, 1.0, 0.1, 1e-3
     X = rng.uniform(-1.0, 1.0, (n, d))
     W = rng.normal(size=d) + np.cumsum(drift * rng.normal(size=(n + 1, d)), axis=0)
@@ -97,7 +97,7 @@ def dfop_theorem2() -> Figure:
 
 
 def odm_theorem1() -> Figure:
-    """Dynamic regret on rows u = y x that turn slowly, so that V_T is far below T."""
+    """Dynamic regret on slowly turning rows u = y x, so that V_T is far below T."""
     T, lam, theta, mu, turn = 4000, 1.0, 0.1, 0.1, 2e-4
     angle = turn * np.arange(T + 1)
     U = np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -146,7 +146,7 @@ def _experts(T: int) -> tuple[Floats, Floats]:
 
 
 def _mix(P: Floats, y: Floats, selects: bool) -> list[float]:
-    """Cumulated (expected) loss of the mixture by the paper's rates."""
+    """Cumulated (expected) loss of the mixture with the paper's rates."""
     mixture, sum_, found = Mixture(np.full(2, 0.5), 0, selects, len(y), 0), 0.0, []
     for row, label in enumerate(y):
         weights = mixture.weights.copy()
@@ -180,7 +180,7 @@ def fesl_theorem1() -> Figure:
 
 
 def fesl_theorem2() -> Figure:
-    """Where probabilities are mixed with eta = 1, -ln p has a constant regret; for averaged margins see test_errata."""
+    """With probabilities mixed at eta = 1, -ln p has constant regret; for averaged margins see test_errata."""
     T = 3000
     rng = np.random.default_rng(3)
     P = np.clip(np.stack([rng.beta(2, 1, T), rng.beta(3, 1, T)]), 1e-3, 1 - 1e-3)
@@ -213,7 +213,7 @@ def fesl_theorem3() -> Figure:
 
 
 def vigo_lemma2() -> Figure:
-    """How often (12) fires on rows of one mean, and misses a mean that has moved by more than 2 epsilon."""
+    """How often (12) fires on rows with one mean, and misses a mean that moved by more than 2 epsilon."""
     deltas, runs = (0.05, 0.1, 0.3, 0.5), 100
     wrong: dict[str, list[float]] = {"false alarms": [], "misses": [], "false alarms, AR(1)": []}
     for delta in deltas:
@@ -232,7 +232,7 @@ def vigo_lemma2() -> Figure:
 
 
 def _fires(rng: np.random.Generator, delta: float, kind: str) -> bool:
-    """Whether VIGOd's test of a window of a class fires; rows within [0, 1], in the window moved by 2.02 epsilon."""
+    """Whether VIGOd's test on a window of a class fires; rows lie in [0, 1]; "misses" shifts it by 2.02 epsilon."""
     ends, X = np.array([np.zeros(WIDTH), np.ones(WIDTH)]), 0.4 * rng.random((4 * BATCH, WIDTH))
     if "AR" in kind:
         X = rng.normal(size=X.shape)

@@ -1,7 +1,7 @@
 """VIGO, VIGOd and VIGOw (Nguyen, Nguyen, Liew, Wang: Pattern Recognition 81, 2018): Tables 2 to 4.
 
-Ten random orders of each static set, as in the paper; text as numbers in sorted order, of nursery in that of its
-ranks; the generated streams of Table 4 with five seeds. VIGOd's inputs are scaled to [0, 1] by its own prior
+Ten random orders of each static set, as in the paper; text becomes numbers in sorted order, for nursery in the order of
+its ranks; the generated streams of Table 4 use five seeds. VIGOd's inputs are scaled to [0, 1] by its own prior
 (core/learners/vigo/kernels.py).
 """
 
@@ -31,12 +31,12 @@ STREAMS: dict[str, tuple[Callable[..., generators.Stream], bool]] = {
 }  # fmt: skip
 """The generator, and whether its drift is abrupt."""
 ORDERED = ("nursery",)
-"""Sets whose text columns name ranks, in the order in which these first occur; picked knowing the paper's figures."""
+"""Sets whose text columns are ranks in order of first occurrence; picked knowing the paper's figures."""
 FULL_ROWS, ROWS, SEEDS = 10_000_000, 1_000_000, 5
 
 
 def static(name: str) -> tuple[Any, Any]:
-    """Rows, text as numbers and gaps as zeros, and labels."""
+    """Rows, with text as numbers and gaps as zeros, and labels."""
     *features, label = read_columns(f"static/{name}")
     filled = [[cell or "0" for cell in column] if "" in column else column for column in features]
     columns = [_ranks(column) if name in ORDERED else numbers(column) for column in filled]
@@ -49,7 +49,7 @@ def _ranks(column: list[str]) -> Any:
 
 
 def _mistakes(streams: list[Any], kind: str, size: Size) -> Measured:
-    """``auto`` holds whole streams in several forms: not those of 10 M rows."""
+    """``auto`` keeps several forms of a whole stream, so it skips streams of 10 M rows."""
     forms = partial(right, kind, variant="paper"), partial(right, kind)
     return classified(streams, *forms, wrong=True, size=size, once=kind == "vigo" and len(streams[0][1]) <= ROWS)
 
@@ -88,7 +88,7 @@ def table2() -> Table:
 
 
 def table3() -> Table:
-    """The two of its four sets that are at hand; seconds of ten orders and of the defaults are in the report."""
+    """The two available sets of the paper's four; the report has the seconds of ten orders and of the defaults."""
     return Table(
         "vigo3", "VIGO, Table 3: with kernel methods", "% wrong", True, _rows("vigo3", _static, SETS),
         "The same figures as in Table 2; the paper adds its times.", contenders("vigo3", (*KINDS.values(),)),
