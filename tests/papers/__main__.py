@@ -73,7 +73,7 @@ def run(
         try:
             drawn.append(make())
         except FileNotFoundError as error:
-            say(f"  not drawn: {error.filename} is not there")
+            say(f"  not drawn: {error.filename} does not exist")
     spent = (
         f"{(time.monotonic() - begun) / 60:.1f} minutes on {os.cpu_count()} cores, Python {platform.python_version()}"
     )
@@ -91,12 +91,12 @@ def main() -> int:
     known = [*TABLES, *FIGURES]
     parser.add_argument("--only", type=lambda text: text.split(","), default=known, help=",".join(known))
     parser.add_argument("--quick", action="store_true", help="two repetitions; nothing is judged")
-    parser.add_argument("--offline", action="store_true", help="fetch no data sets; what is missing is named")
+    parser.add_argument("--offline", action="store_true", help="fetch no data sets; missing ones are listed")
     parser.add_argument("--contenders", action="store_true", help="run river and CapyMOA (Java) too; some 20 minutes")
     parser.add_argument("--full", action="store_true", help="generated streams at the paper's length")
     given = parser.parse_args()
     if unknown := sorted({*given.only} - {*known}):
-        parser.error(f"--only: {', '.join(unknown)} is none of {', '.join(known)}")
+        parser.error(f"--only: {', '.join(unknown)} not among {', '.join(known)}")
     single_threaded()
     if not given.offline and missing():
         fetch_all(say=say)

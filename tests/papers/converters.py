@@ -133,14 +133,14 @@ class _Saved:
             return list(struct.unpack(f">{size}d", self._take(8 * size)))
         if kind in {16, 19}:  # text, any objects
             return [self.read() for _ in range(size)]
-        raise ValueError(f"the R file has an object of type {kind}, which no data frame of factors has")
+        raise ValueError(f"the R file has an object of type {kind}, which a data frame of factors cannot contain")
 
 
 def rda(raw: bytes) -> list[Row]:
     """A data frame of factors, the only object in a saved R file: the text of each level."""
     saved = lzma.decompress(raw)
     if not saved.startswith(b"RDX2\nX\n"):
-        raise ValueError("it is not an R file of version 2")
+        raise ValueError("not an R file of version 2")
     reader = _Saved(saved.removeprefix(b"RDX2\nX\n"))
     reader.integers(3)  # the versions of the format and of R
     [(_, (factors, _))] = reader.read()

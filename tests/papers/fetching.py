@@ -86,13 +86,13 @@ def _downloaded(client: httpx.Client, source: Source, unreached: dict[str, str],
         if host in unreached:
             raise Refused(unreached[host])
         if time.monotonic() > ends:
-            raise Refused(f"it is not there after {ALL_S:.0f} s of fetching")
+            raise Refused(f"not fetched within {ALL_S:.0f} s in all")
         try:
             return _tried(client, source, min(ends, time.monotonic() + FILE_S))
         except httpx.HTTPError as error:
             wait_s = next(waits_s, None)
             if wait_s is None and isinstance(error, UNREACHED):
-                unreached[host] = f"{host} is not reached: {error or type(error).__name__}"
+                unreached[host] = f"{host} cannot be reached: {error or type(error).__name__}"
             elif wait_s is None or _final(error):
                 raise
             time.sleep(wait_s or 0)
@@ -115,8 +115,8 @@ def _tried(client: httpx.Client, source: Source, ends: float) -> bytes:
         return content
     part.unlink()
     if have:
-        raise httpx.ReadError(f"what lay in {part} was not its beginning")
-    raise Refused("its size or SHA-256 is not that of the manifest")
+        raise httpx.ReadError(f"{part} did not contain its beginning")
+    raise Refused("its size or SHA-256 differs from the manifest's")
 
 
 def _go_on(client: httpx.Client, source: Source, part: Path, have: int, ends: float) -> None:
@@ -135,7 +135,7 @@ def _go_on(client: httpx.Client, source: Source, part: Path, have: int, ends: fl
                 if have > source.bytes:
                     return
                 if time.monotonic() > ends:
-                    raise httpx.ReadTimeout(f"{have} of {source.bytes} bytes are there in time")
+                    raise httpx.ReadTimeout(f"only {have} of {source.bytes} bytes came in time")
     if have < source.bytes:
         raise httpx.ReadError(f"the connection ended after {have} of {source.bytes} bytes")
 
@@ -143,7 +143,7 @@ def _go_on(client: httpx.Client, source: Source, part: Path, have: int, ends: fl
 def _write(one: DataSet, content: bytes) -> None:
     """Write the converted file, completely or not at all."""
     if one.csv_sha256 != hashlib.sha256(content).hexdigest():
-        raise Refused("what it is converted to has another SHA-256 than the manifest's")
+        raise Refused("the converted file's SHA-256 differs from the manifest's")
     path = folders()[0] / one.path
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}")

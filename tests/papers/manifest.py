@@ -93,7 +93,7 @@ def find(name: str) -> Path | Missing:
         stat = path.stat()
         if one.csv_sha256 == _content_sha256(path, stat.st_mtime_ns, stat.st_size):
             return path
-    return Missing(one.name, f"{there[0]} has another content" if there else f"{folders()[0] / one.path} is not there")
+    return Missing(one.name, f"{there[0]} holds other data" if there else f"{folders()[0] / one.path} does not exist")
 
 
 @cache
