@@ -1,7 +1,7 @@
-"""A browser that looks at the pages of a real service, and fails where a page is not as it should be.
+"""A browser that opens the pages of a real service and fails if a page misbehaves.
 
-One Chromium and one service per session (per process of pytest-xdist); a context of its own per visit, so that no two
-visits share a storage, a cache or connections. Modules of browser tests begin with
+There is one Chromium and one service per session (per process of pytest-xdist), and a new context per visit, so that no
+two visits share storage, a cache or connections. Modules of browser tests begin with
 
     pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 """
@@ -31,22 +31,22 @@ KEYS = {
     "read": "board:secret-of-board:read",
     "some": "shop:secret-of-shop:learn:shop-*",
 }
-"""Keys of the locked service: everything, only looking, and some models."""
+"""Keys of the locked service: for everything, for reading only, and for some models."""
 SERIOUS = ("serious", "critical")
 VIOLATIONS = {"resultTypes": ["violations"]}
-"""What passes is not described element by element, which takes longer than the checks."""
+"""Passed checks are not described element by element, which would take longer than the checks."""
 WAIT_MS = 20_000
-"""How long an expectation waits before it fails; machines that do other work are slow."""
+"""How long an expectation waits before it fails; busy machines are slow."""
 
 
 def program() -> str | None:
-    """The browser of this machine; nothing is downloaded."""
+    """The browser installed on this machine; nothing is downloaded."""
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """A browser."""
+    """The browser, started once per session."""
     found = program()
     if found is None:
         pytest.skip("needs a browser: apt install chromium")
@@ -59,14 +59,14 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
-    """A service without keys, for all tests; models have names of their own."""
+    """A service without keys, shared by all tests; each uses its own model names."""
     with private.service() as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def locked_url() -> Iterator[str]:
-    """A service that asks for the KEYS."""
+    """A service that requires one of KEYS."""
     with private.service(ONEPASS_API_KEYS=",".join(KEYS.values())) as found:
         yield found
 
@@ -86,7 +86,7 @@ def secrets() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def locked_api(locked_url, secrets) -> Iterator[httpx.Client]:
-    """A client of the locked service that may do everything."""
+    """A client of the locked service with all rights."""
     how = {"headers": {"X-API-Key": secrets["admin"]}, "timeout": 30, "trust_env": False}
     with httpx.Client(base_url=locked_url, **how) as client:
         yield client
@@ -94,7 +94,7 @@ def locked_api(locked_url, secrets) -> Iterator[httpx.Client]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visits(browser, url) -> AsyncIterator[Visits]:
-    """Opens pages; at the end the test fails for what was wrong with any of them."""
+    """Opens pages; afterwards the test fails if anything was wrong with one of them."""
     made = Visits(browser, url)
     yield made
     await made.close()
@@ -103,7 +103,7 @@ async def visits(browser, url) -> AsyncIterator[Visits]:
 
 @pytest.fixture
 def axe():
-    """Checks how accessible a page is; fails on what is serious."""
+    """Checks the accessibility of a page; fails on serious findings."""
 
     async def check(page: Page, rules: Sequence[str] | None = None) -> None:
         options = {**VIOLATIONS, **({} if rules is None else {"runOnly": rules})}

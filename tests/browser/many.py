@@ -1,4 +1,4 @@
-"""Thousands of models in a store, written as the service writes them when they are created, in a second or two."""
+"""Thousands of models in a store within a second or two, with the same keys as if the service had created them."""
 
 from core.model import Summary
 from service.store import summaries
@@ -10,9 +10,9 @@ AT_ONCE = 500
 
 
 async def create(url: str, models: int) -> None:
-    """Models many-00000 and so on: classifiers, each better than the one before, beside a baseline of a half.
+    """Create models many-00000 and so on: classifiers, each better than the one before, with a baseline of one half.
 
-    They have no configuration that could be loaded: they are for lists.
+    They have no configuration to load: they are only for lists.
     """
     connection = Connection(url, 30.0)
     for start in range(0, models, AT_ONCE):

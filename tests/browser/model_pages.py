@@ -1,4 +1,4 @@
-"""Pages of models that several modules look at."""
+"""Pages of models that several modules use."""
 
 import pytest
 import pytest_asyncio
@@ -12,7 +12,7 @@ LIVE = "#live[data-state=live]"
 
 @pytest.fixture(scope="session")
 def shown(api):
-    """The names of the models that the tests look at, by kind."""
+    """The names of the models that the tests show, by kind."""
     streams.classes(api, "seen-classes")
     streams.numbers(api, "seen-numbers")
     streams.hostile(api, "seen-hostile")
@@ -21,7 +21,7 @@ def shown(api):
 
 @pytest.fixture
 def look(visits, shown):
-    """Opens the page of a model, by its kind or name, and waits until it is drawn."""
+    """Opens the page of a model, given by kind or name, and waits until it is drawn."""
 
     async def opened(kind: str, **how):
         return await drawn(visits, shown.get(kind, kind), **how)
@@ -31,7 +31,7 @@ def look(visits, shown):
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def seen(browser, url, shown):
-    """A page of each kind that tests look at one after the other: opened once, each leaves it as it was."""
+    """One page per kind for tests that run one after the other: opened once, and each test leaves it unchanged."""
     visits, pages = Visits(browser, url), {}
 
     async def opened(kind: str):
@@ -45,7 +45,7 @@ async def seen(browser, url, shown):
 
 
 async def drawn(visits, name, **how):
-    """The page of a model, once it is live and drawn."""
+    """Open the page of a model and wait until it is live and drawn."""
     page = await visits.open(f"/ui/models/{name}", **how)
     await expect(page.locator(LIVE)).to_be_visible()
     await expect(page.locator("#score-value")).to_be_visible()
@@ -53,6 +53,6 @@ async def drawn(visits, name, **how):
 
 
 async def tab(page, name):
-    """Show a part of the page of a model."""
+    """Show a tab of a model's page."""
     await page.get_by_role("tab", name=name).click()
     await expect(page.get_by_role("tabpanel", name=name)).to_be_visible()

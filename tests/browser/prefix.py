@@ -1,4 +1,4 @@
-"""A proxy that puts a service under a prefix, which it takes off: the service is not told of it."""
+"""A proxy that serves a service under a prefix and strips it: the service does not know the prefix."""
 
 import asyncio
 import contextlib
@@ -21,11 +21,11 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @contextlib.asynccontextmanager
 async def proxied(port: int, prefix: str) -> AsyncIterator[str]:
-    """The address of the proxy.
+    """Run the proxy and yield its address.
 
     Args:
-        port: of the service, on this machine.
-        prefix: with a slash in front, without one at its end.
+        port: the port of the service on this machine.
+        prefix: with a leading slash and without a trailing one.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Models for the pages to show, made through the API: seeded rows, and changes in them that are drifts."""
+"""Models for the pages to show, made through the API: seeded rows, with changes that are drift."""
 
 import httpx
 import numpy as np
@@ -10,7 +10,7 @@ QUOTED = "</script><b>\"k'"
 
 
 def classes(api: httpx.Client, name: str) -> None:
-    """Two classes of two numbers, with a challenger; what the labels mean is turned round once, which is a drift."""
+    """Two classes and two numeric features, with a challenger; the labels flip once, which is a drift."""
     body = {"algorithm": "dfop", "task": "classification", "features": ["load", "price"], "labels": ["UP", "DOWN"]}
     api.put(f"/models/{name}", json=body).raise_for_status()
     api.put(f"/models/{name}/challengers/candidate", json={"algorithm": "vigo"}).raise_for_status()
@@ -19,7 +19,7 @@ def classes(api: httpx.Client, name: str) -> None:
 
 
 def teach(api: httpx.Client, name: str, seed: int, *, turned: bool) -> None:
-    """A batch for the model of ``classes``."""
+    """Teach the model of ``classes`` a batch."""
     values = np.random.default_rng(seed).normal(size=(ROWS, 2))
     up = (values @ [2.0, -1.0] > 0) != turned
     labels = np.where(up, "UP", "DOWN").tolist()
@@ -28,7 +28,7 @@ def teach(api: httpx.Client, name: str, seed: int, *, turned: bool) -> None:
 
 
 def teach_until_drift(api: httpx.Client, name: str) -> int:
-    """Rows that mean what they meant at first, until the model reports one more drift; the row at which it did."""
+    """Teach rows with the original labels until the model reports another drift; return the row at which it does."""
     known = drifts(api, name)
     for seed in range(100, 120):
         teach(api, name, seed, turned=False)
@@ -57,7 +57,7 @@ def numbers(api: httpx.Client, name: str) -> None:
 
 
 def hostile(api: httpx.Client, name: str) -> None:
-    """Names and labels that would be markup, or a formula, where somebody took them for more than text."""
+    """Names and labels that would act as markup or a formula if they were not treated as plain text."""
     features = [HOSTILE, {"name": QUOTED, "categories": [HOSTILE, "plain"]}]
     body = {
         "algorithm": "dfop",

@@ -1,4 +1,4 @@
-"""What a person without a terminal does: create a model from a file, see what matters, export, reset and delete it."""
+"""Tasks of a person without a terminal: create a model from a file, see what matters, export, reset and delete it."""
 
 import re
 
@@ -12,7 +12,7 @@ ROWS = [(at % 10, at % 3, "leaves" if at % 10 > 5 else "stays") for at in range(
 
 
 async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
-    """Name, task and a file with semicolons; a name that is taken otherwise is refused at its field."""
+    """Name, task and a file with semicolons; if the name is taken by a different model, the dialog says so."""
     file = tmp_path / "churn.csv"
     file.write_text("calls;visits;label\n" + "".join(f"{a};{b};{label}\n" for a, b, label in ROWS))
     api.put("/models/care-taken", json={"task": "regression"}).raise_for_status()
@@ -36,8 +36,8 @@ async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
     assert ["calls", "visits"] == [one if isinstance(one, str) else one["name"] for one in found["info"]["features"]]
 
 
-async def test_what_matters_is_shown(look, api):
-    """The features of the effects, and the curves of an additive model."""
+async def test_important_features_are_shown(look, api):
+    """The page lists the features by effect, and shows the curves of an additive model."""
     api.put("/models/care-curves", json={"task": "classification", "algorithm": "ga2m"}).raise_for_status()
     body = {"columns": ["calls", "visits"], "data": [row[:2] for row in ROWS], "labels": [row[2] for row in ROWS]}
     api.post("/models/care-curves/feedback/batch", json=body).raise_for_status()
@@ -50,7 +50,7 @@ async def test_what_matters_is_shown(look, api):
 
 
 async def test_a_model_is_exported_reset_and_deleted(look, api):
-    """The file is its state; what cannot be undone is asked, and the name has to be typed in."""
+    """The file is the state; reset and delete ask first, and delete requires typing the name."""
     api.put("/models/care-gone", json={"task": "regression"}).raise_for_status()
     body = {"columns": ["a"], "data": [[at] for at in range(30)], "labels": [*range(30)]}
     api.post("/models/care-gone/feedback/batch", json=body).raise_for_status()

@@ -1,4 +1,4 @@
-"""Swagger UI and ReDoc as people see them: strict about what they load, short about errors, honest about streams."""
+"""Swagger UI and ReDoc in a browser: strict about what they load, brief about errors, clear about streams."""
 
 import pytest
 from playwright.async_api import expect
@@ -7,15 +7,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_sc
 
 LOCK = ".authorization__btn"
 SLOW_MS = 30_000
-"""Swagger UI draws for seconds where the machine is busy."""
+"""Swagger UI takes seconds to draw on a busy machine."""
 STATUS = ".live-responses-table tbody .response-col_status"
 SMALL = "list_pending"
-"""An operation with fields, an example and an answer, of a few hundred elements."""
+"""An operation with fields, an example and an answer, but only a few hundred elements."""
 OTHERS = """(kept) => document.querySelectorAll('.opblock').forEach((own) => own.id.endsWith(kept) || own.remove())"""
 
 
 async def opened(page, operation):
-    """An operation, opened."""
+    """Open an operation and return it."""
     found = page.locator(f"[id$='-{operation}']")
     await found.locator(".opblock-summary").click()
     await expect(found.locator(".opblock-body")).to_be_visible(timeout=SLOW_MS)
@@ -23,16 +23,16 @@ async def opened(page, operation):
 
 
 async def executed(operation, status):
-    """Its example, sent as it stands."""
+    """Send its example unchanged."""
     await operation.get_by_role("button", name="Execute").click()
     await expect(operation.locator(STATUS).first).to_contain_text(status, timeout=SLOW_MS)
 
 
 @pytest.mark.slow
 async def test_operations_are_executed_and_streams_are_not(visits, axe):
-    """Under the policy of the page, without padlocks; streams say what to use instead; errors lead to their page.
+    """Operations work under the page's policy, without padlocks; streams name an alternative; errors have links.
 
-    On a phone nothing is cut off; the page has the banner of all pages, and no serious finding in light or dark.
+    On a phone nothing is cut off; the page has the common banner, and no serious finding in light or dark colours.
     """
     page = await visits.open("/docs", phone=True)
     create = await opened(page, "create_model")
@@ -51,7 +51,7 @@ async def test_operations_are_executed_and_streams_are_not(visits, axe):
     await expect(errors.locator("pre")).to_have_count(0)
     assert await page.evaluate("document.documentElement.scrollWidth <= 360")
     await executed(await opened(page, SMALL), "200")
-    await page.evaluate(OTHERS, SMALL)  # all alike, and much to look at
+    await page.evaluate(OTHERS, SMALL)  # the other operations are alike, and checking them takes long
     await axe(page)
     await page.emulate_media(color_scheme="dark")
     await expect(page.locator("html.dark-mode")).to_have_count(1)
@@ -62,7 +62,7 @@ async def test_operations_are_executed_and_streams_are_not(visits, axe):
 
 @pytest.mark.slow
 async def test_padlocks_are_shown_where_keys_are_in_force(visits, locked_url, secrets):
-    """One per route that asks for a key, and the key of this tab is used."""
+    """Each route that requires a key has one, and the key of this tab is used."""
     page = await visits.open("/docs", url=locked_url, key=secrets["admin"])
     await expect(page.locator(".opblock").first.locator(LOCK)).to_be_visible(timeout=SLOW_MS)
     await expect(page.locator("[id$='-alive']")).to_have_count(1)
@@ -71,6 +71,6 @@ async def test_padlocks_are_shown_where_keys_are_in_force(visits, locked_url, se
 
 
 async def test_redoc_shows_the_document(visits):
-    """With its styles and its search, and nothing from elsewhere."""
+    """It has its styles and its search, and loads nothing from elsewhere."""
     page = await visits.open("/redoc")
     await expect(page.get_by_role("heading", name="Create a model").first).to_be_visible(timeout=SLOW_MS)

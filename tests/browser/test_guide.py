@@ -1,4 +1,4 @@
-"""The guide and the pages of problems, as people read them."""
+"""The guide and the problem pages in a browser."""
 
 import json
 from pathlib import Path
@@ -15,14 +15,14 @@ PAGES = ["/guide", "/guide/strings-and-gaps", "/problems", "/problems/clash"]
 @pytest.mark.slow_but("/guide/*-True", "/problems-False")
 @pytest.mark.parametrize(("path", "dark"), [*((path, False) for path in PAGES), (PAGES[1], True), (PAGES[3], True)])
 async def test_a_page_is_accessible(visits, axe, path, dark):
-    """No serious finding, in either set of colours."""
+    """There is no serious finding, in light or dark colours."""
     page = await visits.open(path, dark=dark)
     await expect(page.locator("#service-text")).to_have_text("Ready")
     await axe(page)
 
 
-async def test_a_call_is_copied_as_it_works_here(visits, url):
-    """With the address of this service in place of the documented one, and without its answer."""
+async def test_a_call_is_copied_for_this_service(visits, url):
+    """The copied call has the address of this service instead of the documented one, and no answer."""
     page = await visits.open("/guide/first-model")
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.get_by_role("button", name="Copy").first.click()
@@ -32,7 +32,7 @@ async def test_a_call_is_copied_as_it_works_here(visits, url):
 
 
 async def test_the_guide_is_read_from_page_to_page(visits):
-    """Through all of them, by their last link; the contents say where one is."""
+    """The last link of each page leads through all pages; the contents mark the current one."""
     page = await visits.open("/guide")
     await page.get_by_role("link", name="A first model").click()
     for _ in range(len([*GUIDE.glob("*.md")]) - 1):
@@ -46,14 +46,14 @@ async def test_the_guide_is_read_from_page_to_page(visits):
 @pytest.mark.slow_but("/guide", "/problems")
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_page_fits_a_phone(visits, path):
-    """Nothing is wider than 360 pixels but what scrolls by itself."""
+    """Nothing is wider than 360 pixels unless it scrolls by itself."""
     page = await visits.open(path)
     await page.set_viewport_size({"width": 360, "height": 780})
     assert await page.evaluate("document.documentElement.scrollWidth <= 360")
 
 
 async def test_a_refusal_on_a_page_leads_to_what_to_do(visits, api, url):
-    """Below what was said, in a tab of its own, to the page of the problem that the service named."""
+    """A link below the message opens the problem page named by the service in a new tab."""
     assert api.put("/models/guided", json={"task": "regression", "features": ["load"]}).is_success
     problem = {"type": "/problems/store-full", "title": "No", "status": 503, "detail": "the store is out of memory"}
     page = await visits.open("/ui/models/guided#settings", statuses=[503])

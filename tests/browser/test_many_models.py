@@ -1,4 +1,4 @@
-"""The page of all models on a service that is empty at first, and then has ten thousand models."""
+"""The list of models on a service that is empty at first and then has ten thousand models."""
 
 import re
 import shutil
@@ -17,12 +17,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_sc
 
 MODELS = 10_000
 BYTES_MAX = 200_000
-"""What a page of the list may take, its scripts and styles included."""
+"""The limit for a page of the list, including its scripts and styles."""
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """The address of a store of its own."""
+    """The address of a separate store."""
     held = EmbeddedStore(tmp_path_factory.mktemp("store"), "everysec")
     yield held.start()
     held.stop()
@@ -37,7 +37,7 @@ def empty_url(store):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def many_url(empty_url, store):
-    """The same service with ten thousand models, written as the service writes them when they are created."""
+    """The same service with ten thousand models, stored as if the service had created them."""
     await many.create(store, MODELS)
     return empty_url
 
@@ -45,7 +45,7 @@ async def many_url(empty_url, store):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
 async def test_the_calls_of_an_empty_service_work(visits, axe, empty_url):
-    """Copied as they stand, they make a model, which the page then shows by itself."""
+    """Copied unchanged they create a model, and the page then shows it without a reload."""
     page = await visits.open("/", url=empty_url, permissions=["clipboard-read", "clipboard-write"])
     await expect(page.get_by_role("heading", name="No models yet")).to_be_visible()
     await axe(page)
@@ -69,7 +69,7 @@ async def test_the_calls_of_an_empty_service_work(visits, axe, empty_url):
 
 
 async def test_ten_thousand_models_come_in_small_pages(visits, many_url):
-    """Fifty at a time, worst first, in less than 200 KB with all scripts; forth and back, and found by name."""
+    """Fifty at a time, worst first, in under 200 KB with all scripts; paging works both ways, search finds names."""
     page = await visits.open("/", url=many_url)
     await expect(page.locator("tbody tr")).to_have_count(50)
     assert BYTES_MAX > visits.received[page] > 20_000

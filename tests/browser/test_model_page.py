@@ -1,4 +1,4 @@
-"""The page of a model: what it shows, what can be done on it, and what it says when something is missing."""
+"""The page of a model: its contents, its controls, and its messages when something is missing."""
 
 import json
 
@@ -18,16 +18,16 @@ PARTS = {
     "Challengers": "Add a challenger",
     "Settings": "Change settings",
 }
-"""The tabs, and what is unfolded there."""
+"""The tabs, and what to unfold in each."""
 
 
 async def refused(route, how):
-    """Refuse what the page asks the API for; the page itself is there."""
+    """Refuse the page's requests to the API, but not the page itself."""
     await (route.fallback() if "/ui/" in route.request.url else route.fulfill(**how))
 
 
-async def test_a_classification_is_shown_beside_its_baselines(seen, api, shown):
-    """Score, classes and confusion are those of the API; the chart says in words what it draws."""
+async def test_a_classification_is_shown_with_its_baselines(seen, api, shown):
+    """Score, classes and confusion equal the API's; the chart has a description in words."""
     metrics = api.get(f"/models/{shown['classes']}/metrics").json()
     page = await seen("classes")
     await expect(page.locator("h1")).to_have_text(shown["classes"])
@@ -49,9 +49,9 @@ async def test_a_classification_is_shown_beside_its_baselines(seen, api, shown):
 @pytest.mark.slow_but("*dark")
 @pytest.mark.parametrize("kind", ["classes", "numbers", "classes on a phone, dark"])
 async def test_a_model_page_is_accessible_and_fits_a_phone(look, axe, kind):
-    """No serious finding, and nothing wider than the screen, with everything unfolded: tables, events, forms."""
+    """No serious finding and nothing wider than the screen, with everything unfolded: tables, events, forms."""
     name, *phone = kind.split(" ", 1)
-    page = await look(name, dark=bool(phone), phone=bool(phone))  # one of its own: nothing is folded again
+    page = await look(name, dark=bool(phone), phone=bool(phone))  # a separate page, because nothing is folded again
     await page.get_by_role("button", name="Table").first.click()
     await page.get_by_role("button", name="Predict", exact=True).click()
     await expect(page.locator(".prediction-value")).to_be_visible()
@@ -67,7 +67,7 @@ async def test_a_model_page_is_accessible_and_fits_a_phone(look, axe, kind):
 
 
 async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
-    """Each by its button, after a question where it cannot be undone; the difference stands around zero."""
+    """Each action has a button and asks first if it cannot be undone; the interval of the difference is drawn."""
     streams.classes(api, "seen-contest")
     page = await look("seen-contest")
     await tab(page, "Challengers")
@@ -102,8 +102,8 @@ async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
     assert ["previous"] == names
 
 
-async def test_settings_are_sent_as_far_as_they_were_changed(seen, api, shown):
-    """A refused value is said at its field and nothing changes; then one field is sent and no other."""
+async def test_only_changed_settings_are_sent(seen, api, shown):
+    """The message about a refused value is at its field, and nothing changes; then only the changed field is sent."""
     page = await seen("numbers")
     await tab(page, "Settings")
     await page.locator("#configuration details").first.evaluate("own => { own.open = true; }")
@@ -122,7 +122,7 @@ async def test_settings_are_sent_as_far_as_they_were_changed(seen, api, shown):
 
 
 async def test_a_row_is_predicted_then_taught(seen, api, shown):
-    """What is wrong with the row is said at its fields; a tracked prediction is taught by its id."""
+    """Problems of the row are shown at its fields; a tracked prediction is taught by its id."""
     page = await seen("classes")
     price = page.get_by_label("price", exact=True)
     await price.fill("")
@@ -143,7 +143,7 @@ async def test_a_row_is_predicted_then_taught(seen, api, shown):
 
 
 async def test_names_labels_and_texts_are_never_markup(look):
-    """They stand on the page as they were sent, in tables, controls and downloads; nothing of them runs."""
+    """They appear exactly as sent, in tables, controls and downloads, and none of them runs."""
     page = await look("hostile", phone=True)
     assert 360 >= await page.evaluate("document.documentElement.scrollWidth")
     await page.get_by_role("button", name="Predict", exact=True).click()
@@ -159,8 +159,8 @@ async def test_names_labels_and_texts_are_never_markup(look):
     assert "'=1+1," in (await (await saved.value).path()).read_text()
 
 
-async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api):
-    """A button with the focus, an opened event and the place in a wide table outlive the next documents."""
+async def test_controls_in_use_survive_a_redraw(look, api):
+    """A focused button, an opened event and the scroll position of a wide table survive new data."""
     streams.classes(api, "seen-steady")
     page = await look("seen-steady", viewport={"width": 280, "height": 740})
     await tab(page, "Drift")
@@ -177,8 +177,8 @@ async def test_what_is_being_used_stays_while_the_page_is_drawn_again(look, api)
     assert place == await page.locator("#challengers .scroll").evaluate("own => own.scrollLeft") > 0
 
 
-async def test_a_part_of_the_page_has_an_address(visits, shown):
-    """Arrow keys and clicks change the tab and the fragment; a fragment opens its tab, or the one a part stands in."""
+async def test_each_tab_has_an_address(visits, shown):
+    """Arrow keys and clicks change tab and fragment; a fragment opens its tab or the tab that contains the part."""
     page = await visits.open(f"/ui/models/{shown['classes']}#log")
     await expect(page.get_by_role("tab", selected=True)).to_have_text("Settings")
     await page.get_by_role("tab", name="Settings").press("ArrowRight")
@@ -190,13 +190,13 @@ async def test_a_part_of_the_page_has_an_address(visits, shown):
     await expect(page.get_by_role("tabpanel")).to_have_count(1)
     await page.evaluate("location.hash = 'drift'")
     await expect(page.get_by_role("tabpanel", name="Drift")).to_be_visible()
-    page = await visits.open(f"/ui/models/{shown['classes']}#50%")  # names no part, and is no percent-encoding
+    page = await visits.open(f"/ui/models/{shown['classes']}#50%")  # names no part, and is not a percent-encoding
     await expect(page.get_by_role("tab", selected=True)).to_have_text("Overview")
     await expect(page.locator("#live")).to_have_attribute("data-state", "live")
 
 
-async def test_a_word_is_explained_where_it_stands(seen):
-    """By keyboard as well; Escape closes the bubble and gives the focus back."""
+async def test_a_term_is_explained_in_place(seen):
+    """It also works by keyboard; Escape closes the bubble and returns the focus."""
     page = await seen("classes")
     await page.get_by_role("button", name="What is Kappa?").press("Enter")
     await expect(page.get_by_role("note")).to_contain_text("0 is chance, 1 is perfect")
@@ -206,7 +206,7 @@ async def test_a_word_is_explained_where_it_stands(seen):
 
 
 async def test_the_first_click_on_predict_works(look, api):
-    """The row of a model that has learned nothing is filled in for each kind of feature."""
+    """The row of a model without rows is filled in for each type of feature."""
     kinds = ["number", {"name": "text", "type": "categorical"}, {"name": "at", "type": "time"}]
     api.put("/models/seen-form", json={"task": "regression", "features": kinds}).raise_for_status()
     page = await look("seen-form")

@@ -1,4 +1,4 @@
-"""The page of a model: its marks, downloads, empty states and everything else that make test-all looks at."""
+"""The page of a model: marks, downloads, empty states and everything else that only make test-all checks."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_sc
 
 
 async def refused(route, how):
-    """Refuse what the page asks the API for; the page itself is there."""
+    """Refuse the page's requests to the API, but not the page itself."""
     await (route.fallback() if "/ui/" in route.request.url else route.fulfill(**how))
 
 
-async def test_a_mark_tells_of_its_event(seen, api, shown):
-    """The drift above the chart is a button; below the chart stands what the event of that row found."""
+async def test_a_mark_opens_its_event(seen, api, shown):
+    """The drift above the chart is a button that shows the event of its row below the chart."""
     row, *_ = streams.drifts(api, shown["classes"])
     events = api.get(f"/models/{shown['classes']}/drift").json()["events"]
     (event,) = [event for event in events if event["row"] == row and event["challenger"] is None]
@@ -34,7 +34,7 @@ async def test_a_mark_tells_of_its_event(seen, api, shown):
 
 
 async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
-    """As a table, CSV and JSON: every point of the history, not the ones that are drawn. Arrow keys read one."""
+    """Table, CSV and JSON have every point of the history, not only those drawn. Arrow keys read single points."""
     history = api.get(f"/models/{shown['classes']}/metrics").json()["history"]
     page = await seen("classes")
     async with page.expect_download() as saved:
@@ -61,7 +61,7 @@ async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
 
 
 async def test_marks_never_overlap(seen):
-    """Labels of any marks have room of their own, none is lost, and promotions stand above all others."""
+    """Every label has enough room, none is lost, and promotions are above all others."""
     page = await seen("classes")
     overlaps, marks, promotions = await page.evaluate(
         """async () => {
@@ -80,7 +80,7 @@ async def test_marks_never_overlap(seen):
 
 
 async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown):
-    """Coverage of every level, an interval beside a prediction, contributions, and the weights of its features."""
+    """It shows coverage of every level, an interval for a prediction, contributions, and weights of the features."""
     coverage = api.get(f"/models/{shown['numbers']}/metrics").json()["window"]["coverage"]
     page = await seen("numbers")
     await tab(page, "Quality")
@@ -99,7 +99,7 @@ async def test_a_regression_shows_errors_intervals_and_weights(seen, api, shown)
 
 
 async def test_a_drift_appears_while_the_page_is_open(look, api):
-    """Its mark and its line in the list come without a reload."""
+    """The mark and the line in the list appear without a reload."""
     streams.classes(api, "seen-drifting")
     page = await look("seen-drifting")
     await page.evaluate("document.body.dataset.same = 'yes'")
@@ -110,8 +110,8 @@ async def test_a_drift_appears_while_the_page_is_open(look, api):
     assert "yes" == await page.locator("body").get_attribute("data-same")
 
 
-async def test_the_rows_of_the_learner_are_shown_where_it_has_not_learned_all(look, api):
-    """A promoted challenger that has learned nothing yet is told from the model, whose rows count on."""
+async def test_the_rows_of_a_younger_learner_are_shown(look, api):
+    """After the promotion of a challenger without rows, its own rows are shown apart from the model's, which go on."""
     streams.classes(api, "seen-fewer")
     api.put("/models/seen-fewer/challengers/new", json={"algorithm": "rls"}).raise_for_status()
     page = await look("seen-fewer")
@@ -122,8 +122,8 @@ async def test_the_rows_of_the_learner_are_shown_where_it_has_not_learned_all(lo
     await expect(page.locator("#model-rows")).to_have_text("1,750")
 
 
-async def test_one_row_is_said_to_be_one(visits, api):
-    """The score, what stands beside it and the empty chart agree, and nothing is judged yet."""
+async def test_a_single_row_is_called_one_row(visits, api):
+    """The score, its note and the empty chart agree, and there is no verdict yet."""
     api.put("/models/page-one", json={"task": "regression"})
     api.post("/models/page-one/feedback", json={"features": {"a": 1.0}, "label": 61.5})
     page = await drawn(visits, "page-one")
@@ -133,8 +133,8 @@ async def test_one_row_is_said_to_be_one(visits, api):
     await expect(part.locator(".chart-empty")).to_have_text("1 row; the chart begins at row 10")
 
 
-async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits, api):
-    """Score, bars, chart and badge are of the rows that the last value predicted too; how many are left out is said."""
+async def test_a_first_row_far_from_zero_does_not_count_against_a_regression(visits, api):
+    """Score, bars, chart and badge cover rows that the last value predicted; the page says how many it leaves out."""
     api.put("/models/page-far", json={"task": "regression", "algorithm": "rls", "features": ["a"]})
     x = [(7 * at % 11) / 11 for at in range(40)]
     body = {"columns": ["a"], "data": [[one] for one in x], "labels": [1000 + 5 * one for one in x]}
@@ -158,7 +158,7 @@ async def test_a_first_row_far_from_zero_is_not_held_against_a_regression(visits
 
 
 async def test_a_model_without_features_takes_its_first_row(look, api):
-    """As JSON, with a label of the reader's own; then there are controls for its features."""
+    """It accepts JSON with a new label; then there are controls for its features."""
     api.put("/models/seen-first", json={"task": "classification", "algorithm": "dfop"}).raise_for_status()
     page = await look("seen-first")
     await page.get_by_label("The row's features, as JSON").fill('{"age": 41, "plan": "gold"}')
@@ -169,8 +169,8 @@ async def test_a_model_without_features_takes_its_first_row(look, api):
     await expect(page.get_by_label("age", exact=True)).to_have_count(1)
 
 
-async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api):
-    """One that never was has no parts; one that is deleted keeps what was seen of it."""
+async def test_a_missing_or_deleted_model_is_reported(look, visits, api):
+    """The page of a model that never existed is empty; that of a deleted one keeps its last contents."""
     page = await visits.open("/ui/models/nobody", statuses=[404])
     await expect(page.get_by_text("There is no model nobody.")).to_be_visible()
     await expect(page.locator("#live")).to_be_hidden()
@@ -182,8 +182,8 @@ async def test_a_model_that_is_not_there_or_goes_is_said_to_be(look, visits, api
     await expect(page.locator("#model-rows")).to_have_text("250")
 
 
-async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets):
-    """A key for looking gets no buttons that change anything; one for other models is told so."""
+async def test_a_page_follows_the_rights_of_its_key(visits, locked_url, locked_api, secrets):
+    """A read-only key gets no buttons that change anything; a key for other models gets a message."""
     streams.numbers(locked_api, "seen-locked")
     page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["read"])
     await expect(page.get_by_text("Teaching needs a key with the scope learn.")).to_be_visible()
@@ -196,8 +196,8 @@ async def test_a_key_sees_what_it_may_do(visits, locked_url, locked_api, secrets
     await expect(page.get_by_text("Your key does not cover model seen-locked")).to_be_visible()
 
 
-async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
-    """The reason stands on the page while it tries again by itself, and goes when the model is there."""
+async def test_a_model_out_of_service_is_reported_until_it_is_back(seen):
+    """The page shows the reason while it retries by itself, and removes it once the model is back."""
     page = await seen("classes")
     problem = {
         "type": "/problems/model-down",
@@ -215,8 +215,8 @@ async def test_a_model_out_of_service_is_said_to_be_until_it_is_back(seen):
     await expect(page.locator("#banner")).to_be_hidden()
 
 
-async def test_another_model_of_the_name_gets_a_page_of_its_own(seen):
-    """A page that has seen one incarnation loads again when the service tells of another."""
+async def test_a_new_model_with_the_same_name_gets_a_new_page(seen):
+    """A page of one incarnation reloads when the service reports another."""
     page = await seen("numbers")
     told = {"incarnation": "another", "snapshots": []}
     await page.route("**/snapshots", lambda route: route.fulfill(json=told), times=1)

@@ -1,4 +1,4 @@
-"""The page of all models: figures beside baselines, in place as they change; orders, search, an empty service."""
+"""The list of models: scores with baselines, updated in place; sorting, search, an empty service."""
 
 import re
 
@@ -13,7 +13,7 @@ LONG = "list-" + "a-name-as-long-as-a-name-can-be" + "." * 28
 
 
 def teach(api, name, rows, *, turned=False):
-    """Rows whose label the feature tells, one way round or the other."""
+    """Teach rows whose label follows from the feature, in one direction or the other."""
     labels = [LABELS[(row + turned) % 2] for row in range(rows)]
     data = [[float(row % 2)] for row in range(rows)]
     answer = api.post(f"/models/{name}/feedback/batch", json={"columns": ["a"], "data": data, "labels": labels})
@@ -22,7 +22,7 @@ def teach(api, name, rows, *, turned=False):
 
 @pytest.fixture(scope="module")
 def listed(api):
-    """Models of known kinds: one better than its baseline, one worse, one that has learned nothing, one of numbers."""
+    """Models of known kinds: better than its baseline, worse, without rows, with a long name, and a regression."""
     for name in ("list-better", "list-worse", "list-new", LONG):
         assert 201 == api.put(f"/models/{name}", json=CLASSES).status_code
     assert 201 == api.put("/models/list-numbers", json={"task": "regression", "algorithm": "rls"}).status_code
@@ -35,17 +35,17 @@ def listed(api):
 
 
 def row_of(page, name):
-    """The row of a model."""
+    """The table row of a model."""
     return page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
 
 
 async def names(page):
-    """The models as they stand."""
+    """The models in the order shown."""
     return await page.locator("tbody th a").all_text_contents()
 
 
-async def test_each_model_stands_beside_its_baseline(visits, listed):
-    """Score, baseline and the difference of their errors, as the API has them; what is not known is a dash."""
+async def test_each_model_is_shown_with_its_baseline(visits, listed):
+    """Score, baseline and the difference of their errors equal the API's; unknown values are a dash."""
     page = await visits.open("/?search=list-")
     for name in ("list-better", "list-worse"):
         row, model = row_of(page, name), listed[name]
@@ -68,7 +68,7 @@ async def test_each_model_stands_beside_its_baseline(visits, listed):
 
 @pytest.mark.slow
 async def test_values_change_in_place(visits, listed, api):
-    """A model that learns shows it, without a reload, and no row moves until the order is asked for again."""
+    """A model that learns changes its row without a reload, and no row moves until the list is sorted again."""
     page = await visits.open("/?search=list-&sort=rows")
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     before = await names(page)
@@ -87,7 +87,7 @@ async def test_values_change_in_place(visits, listed, api):
 
 @pytest.mark.slow
 async def test_the_worst_stays_first(visits, api):
-    """A model that becomes the worst moves up by itself, but not while somebody points at the list."""
+    """A model that becomes the worst moves up by itself, but not while the pointer is on the list."""
     for name in ("first-a", "first-b"):
         api.put(f"/models/{name}", json=CLASSES).raise_for_status()
     teach(api, "first-a", 60)
@@ -104,7 +104,7 @@ async def test_the_worst_stays_first(visits, api):
 
 @pytest.mark.slow
 async def test_a_drift_is_shown_and_read_out(visits, api):
-    """As soon as the list tells of it: how long ago, by which test, and a sentence for screen readers."""
+    """As soon as the list knows: how long ago, which test, and a sentence for screen readers."""
     api.put("/models/list-drift", json={**CLASSES, "algorithm": "rls"})
     teach(api, "list-drift", 600)
     page = await visits.open("/?search=list-drift")
@@ -119,8 +119,8 @@ async def test_a_drift_is_shown_and_read_out(visits, api):
 
 
 @pytest.mark.slow
-async def test_orders_and_searches_stand_in_the_address(visits, listed):
-    """Each can be gone back to, and opened again."""
+async def test_order_and_search_are_in_the_address(visits, listed):
+    """Going back restores them, and the address can be opened again."""
     page = await visits.open("/?search=list-")
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     await page.get_by_role("button", name="Name", exact=True).click()
@@ -140,7 +140,7 @@ async def test_orders_and_searches_stand_in_the_address(visits, listed):
 
 @pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, True)], ids=["light desk", "dark phone"])
 async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
-    """In both sets of colours, at a desk and on a phone, where nothing is wider than the screen."""
+    """In light and dark colours, at a desk and on a phone, where nothing is wider than the screen."""
     page = await visits.open("/?search=list-", dark=dark, phone=phone)
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -153,11 +153,11 @@ async def test_the_list_is_accessible(visits, listed, axe, dark, phone):
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_the_first_calls_stay_within_reach(visits, listed, axe, dark):
-    """Below the list, folded; by keyboard as well."""
+    """They are folded below the list, and the keyboard reaches them."""
     page = await visits.open("/?search=list-", dark=dark)
     calls = page.get_by_text("Calls that create a model, teach it and predict with it")
     await expect(page.get_by_text("-X PUT")).to_have_count(0)
-    await expect(calls).to_be_visible()  # what is hidden takes no focus
+    await expect(calls).to_be_visible()  # a hidden element takes no focus
     await calls.focus()
     await page.keyboard.press("Enter")
     await expect(page.locator(".calls pre")).to_have_count(3)
@@ -166,8 +166,8 @@ async def test_the_first_calls_stay_within_reach(visits, listed, axe, dark):
 
 
 @pytest.mark.slow
-async def test_costs_are_explained_where_a_model_has_them(visits, listed, api):
-    """In words below the list, which a finger reaches as well; not where nobody has named costs."""
+async def test_costs_are_explained_if_a_model_has_them(visits, listed, api):
+    """The explanation is below the list, where it can be tapped as well; without costs there is none."""
     page = await visits.open("/?search=list-")
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     await expect(page.locator("#costs")).to_be_hidden()
@@ -188,7 +188,7 @@ async def test_a_model_is_opened_by_keyboard(visits, listed):
 
 
 async def test_keys_are_asked_for(visits, locked_url, secrets):
-    """Without one, and with a wrong one, which is said; the right one is kept in this tab."""
+    """Without a key and with a wrong one the dialog explains; the right key is kept in this tab."""
     page = await visits.open("/", url=locked_url, statuses=[401])
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("This service needs a key.")
@@ -205,8 +205,8 @@ async def test_keys_are_asked_for(visits, locked_url, secrets):
 
 
 @pytest.mark.slow
-async def test_who_gives_no_key_is_told_so(visits, axe, locked_url):
-    """The refusal stays, with a way to enter a key after all."""
+async def test_a_refusal_without_a_key_stays(visits, axe, locked_url):
+    """The message offers to enter a key after all."""
     page = await visits.open("/", url=locked_url, statuses=[401])
     await expect(page.get_by_role("dialog")).to_be_visible()
     await axe(page)
@@ -216,8 +216,8 @@ async def test_who_gives_no_key_is_told_so(visits, axe, locked_url):
     await expect(page.get_by_role("dialog")).to_be_visible()
 
 
-async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url, locked_api, secrets):
-    """A key of some models sees only those; one that may not make models is not told how to."""
+async def test_a_key_only_shows_its_models_and_rights(visits, locked_url, locked_api, secrets):
+    """A key for some models lists only those; without the right to create models there is no help for that."""
     for name in ("shop-1", "bank-1"):
         locked_api.put(f"/models/{name}", json=CLASSES)
     page = await visits.open("/?sort=name", url=locked_url, key=secrets["some"])
@@ -229,8 +229,8 @@ async def test_a_key_shows_its_own_models_and_what_it_may_do(visits, locked_url,
 
 
 @pytest.mark.slow
-async def test_what_is_wrong_is_said_until_it_is_right_again(visits, listed):
-    """A service that cannot be reached: what was shown last stays; then it goes on without a reload."""
+async def test_an_error_is_shown_until_it_is_over(visits, listed):
+    """If the service is unreachable, the last contents stay; afterwards the page continues without a reload."""
     page = await visits.open("/?search=list-")
     await expect(page.locator("tbody tr")).to_have_count(len(listed))
     visits.offline = True

@@ -1,4 +1,4 @@
-"""Parts of the scripts by themselves, and what pages ask for and show while they are looked at, and while not."""
+"""Single parts of the scripts, and the requests of pages while they are visible and while they are hidden."""
 
 import pytest
 from playwright.async_api import expect
@@ -30,7 +30,7 @@ HIDE = """(hidden) => {
 
 @pytest.mark.slow
 async def test_errors_are_compared_with_the_baselines(visits):
-    """Shares of wrong answers, costs and squared errors alike: from -1, twice as much, over 0 to 1, none at all."""
+    """Error rates, costs and squared errors alike: from -1 (twice as much or more) over 0 to 1 (none)."""
     page = await visits.open("/guide")
     cases = {
         ("classification", 0.9, 0.8): [0.5, "good", "50 % less"],
@@ -58,7 +58,7 @@ async def test_errors_are_compared_with_the_baselines(visits):
 
 
 async def test_scores_near_one_are_not_shown_as_one(visits):
-    """With as many decimals as tell them from it, six at most; as the API has them, from 0 to 1."""
+    """They get as many decimals as it takes to tell them from one, at most six; equal to the API's from 0 to 1."""
     page = await visits.open("/guide")
     shown = {0: "0.000", 0.873: "0.873", 0.995: "0.995", 0.9992: "0.9992", 0.99999: "0.999990", 1: "1.000"}
     shown |= {1 - 1e-9: "> 0.999999", None: "–", -0.25: "-0.250"}
@@ -66,8 +66,8 @@ async def test_scores_near_one_are_not_shown_as_one(visits):
     assert [*shown.values()] == [text.replace("\u2009", " ") for text in found]
 
 
-async def test_a_drift_is_one_line_whoever_found_it(visits):
-    """Events of the model and of its challengers are joined within the rows of an episode, one of each at most."""
+async def test_one_drift_is_one_line_for_all_models(visits):
+    """Events of the model and of its challengers within the rows of an episode are joined, at most one of each."""
     page = await visits.open("/guide")
     found = [(None, 1033), ("dfop", 956), ("auto", 956), (None, 2040), ("dfop", 1700), ("dfop", 9000)]
     events = [{"challenger": who, "row": row, "version": row, "id": f"{who} {row}"} for who, row in found]
@@ -87,7 +87,7 @@ async def test_a_drift_is_one_line_whoever_found_it(visits):
 
 
 async def test_a_drift_names_the_features_that_moved(visits):
-    """The one that moved most with its means, then up to three others by name."""
+    """The feature that moved most with its means, then up to three others by name."""
     page = await visits.open("/guide")
     moved = [{"name": name, "before": 1, "after": 2.5} for name in "abcde"]
     event = {"kind": "class_mean", "class": "UP", "features": moved[:3]}
@@ -99,8 +99,8 @@ async def test_a_drift_names_the_features_that_moved(visits):
     assert [f"{first}.", f"{first}; so did b and c.", f"{first}; so did 4 more features."] == found
 
 
-async def test_rows_that_can_stay_do_not_move(visits):
-    """Who comes takes the place of who has gone, or stands at the end."""
+async def test_rows_do_not_move_unless_they_must(visits):
+    """A new row takes the place of a removed one, or goes to the end."""
     page = await visits.open("/guide")
 
     async def kept(shown, wanted):
@@ -116,8 +116,8 @@ async def test_rows_that_can_stay_do_not_move(visits):
 
 
 @pytest.mark.slow
-async def test_a_page_that_is_not_looked_at_asks_for_nothing(visits, api):
-    """Neither a list nor a model; shown again, each asks at once."""
+async def test_a_hidden_page_sends_no_requests(visits, api):
+    """Neither the list nor a model's page does; shown again, each sends one at once."""
     api.put("/models/hidden", json={"task": "regression"}).raise_for_status()
     for path, live in (("/", "#live-text"), ("/ui/models/hidden", "#live [role=status]")):
         page, asked = await visits.open(path, statuses=[404]), []  # it may ask once more when the model is gone
@@ -136,7 +136,7 @@ async def test_a_page_that_is_not_looked_at_asks_for_nothing(visits, api):
 
 @pytest.mark.slow
 async def test_a_page_asks_every_two_seconds_and_less_often_while_that_fails(visits):
-    """The pause doubles, with jitter, up to a quarter of a minute; once it works all is as before."""
+    """The pause doubles, with jitter, up to 15 seconds; after a success it is two seconds again."""
     page = await visits.open("/", statuses=[503])
     await expect(page.locator("#live-text")).to_have_text("Live")
     await page.route("**/models?*", lambda route: route.fulfill(status=503, json={"detail": "The test says so."}))
@@ -152,10 +152,10 @@ async def test_a_page_asks_every_two_seconds_and_less_often_while_that_fails(vis
     assert 2 <= len(asked) <= 4
 
 
-async def test_what_happens_is_seen_without_loading_again(visits, api):
-    """A row, a drift and a promotion, on the page of the model and in the list, which are not loaded again."""
+async def test_events_appear_without_a_reload(visits, api):
+    """A row, a drift and a promotion appear on the model's page and in the list."""
     streams.classes(api, "seen-live")
-    page = await visits.open("/ui/models/seen-live", statuses=[409])  # weights, asked for while vigo is promoted
+    page = await visits.open("/ui/models/seen-live", statuses=[409])  # weights are requested while vigo is promoted
     listed = await visits.open("/?search=seen-live")
     await expect(page.locator("#live[data-state=live]")).to_be_visible()
     line = listed.locator("tbody tr")

@@ -1,4 +1,4 @@
-"""What every page has: nothing from elsewhere, colours, the key, the state of the service."""
+"""Common to all pages: no foreign resources, colours, the key, the state of the service."""
 
 import asyncio
 import re
@@ -14,8 +14,8 @@ PAGES = ["/", "/ui/models/nobody"]
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
-async def test_the_harness_sees_what_is_wrong(visits):
-    """A script that fails, an error in the console, what the policy refuses, a request that leaves: each is found."""
+async def test_the_harness_notices_errors(visits):
+    """It notices a failing script, an error in the console, a violation of the policy and a request to elsewhere."""
     page = await visits.open("/")
     await page.evaluate("setTimeout(() => { throw new Error('own mistake'); })")
     await page.evaluate("console.error('own complaint')")
@@ -31,14 +31,14 @@ async def test_the_harness_sees_what_is_wrong(visits):
 
 @pytest.mark.parametrize(("path", "dark"), [("/", True), ("/ui/models/nobody", False)])
 async def test_a_page_is_accessible(visits, axe, path, dark):
-    """No serious finding, in either set of colours, once the service has been asked."""
+    """There is no serious finding, in light or dark colours, once the service has answered."""
     page = await visits.open(path, dark=dark, statuses=[404])
     await expect(page.locator("#service-text")).to_have_text("Ready")
     await axe(page)
 
 
-async def test_colours_follow_the_system_until_somebody_chooses(visits):
-    """The switch counts from then on, on this device, on every page."""
+async def test_colours_follow_the_system_until_the_user_chooses(visits):
+    """From then on the choice holds on this device, on every page."""
     page = await visits.open("/", dark=True)
     dark = await page.evaluate(BACKGROUND)
     await page.get_by_role("button", name="Use light colours").click()
@@ -58,7 +58,7 @@ async def test_a_phone_scrolls_in_one_direction(visits, path):
 
 
 async def test_the_keyboard_reaches_the_content_first(visits):
-    """The first stop is a link past the head of the page."""
+    """The first stop is a link that skips the header."""
     page = await visits.open("/")
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
@@ -66,7 +66,7 @@ async def test_the_keyboard_reaches_the_content_first(visits):
     await expect(page.locator("main")).to_be_focused()
 
 
-async def test_a_service_that_is_not_reached_is_said_to_be(visits):
+async def test_an_unreachable_service_is_reported(visits):
     """Once, in a place that screen readers follow."""
     page = await visits.open("/")
     await expect(page.locator("#service-text")).to_have_text("Ready")
@@ -76,7 +76,7 @@ async def test_a_service_that_is_not_reached_is_said_to_be(visits):
 
 
 async def test_pages_work_behind_a_proxy_with_a_prefix(visits, api, url):
-    """Which the service knows nothing of: scripts, calls, streams and links are relative to the page."""
+    """The service does not know the prefix: scripts, calls, streams and links are relative to the page."""
     api.put("/models/prefixed", json={"task": "regression"})
     async with proxied(int(url.rpartition(":")[2]), "/some/where") as behind:
         page = await visits.open("/?search=prefixed", url=behind)

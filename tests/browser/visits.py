@@ -1,4 +1,4 @@
-"""Visits of pages, and everything that is wrong with what a page does while it is looked at."""
+"""Visits of pages, and everything that goes wrong on a page while it is open."""
 
 import re
 from collections.abc import Collection
@@ -16,13 +16,13 @@ class Visits:
     """The pages that a test opens.
 
     Args:
-        browser: who looks at them.
-        url: the service, unless a visit names another one.
+        browser: opens the pages.
+        url: the service, unless a visit gives another one.
 
     Attributes:
-        wrong: errors of scripts and in the console, refusals by the policy, requests that leave the service.
-        received: bytes of the bodies that each page has received so far, streams included.
-        offline: whether pages may complain that there is no network.
+        wrong: errors in scripts and in the console, violations of the policy, requests that leave the service.
+        received: bytes of bodies that each page has received so far, including streams.
+        offline: whether pages may report that there is no network.
     """
 
     def __init__(self, browser: Browser, url: str) -> None:
@@ -44,17 +44,17 @@ class Visits:
         wait_until: Literal["load", "commit"] = "load",
         **context: Any,
     ) -> Page:
-        """A page, once its document and scripts have been loaded; what they fetch may still come.
+        """Open a page, and return it once its document and scripts are loaded; their own requests may still be open.
 
         Args:
-            path: of the page.
+            path: the path of the page.
             url: another service.
-            dark: the system's colours.
-            phone: 360 pixels wide.
-            key: a secret that this tab has been given before.
-            wait_until: what is waited for.
-            statuses: of answers from 400 on that the page may get.
-            context: more of Playwright's ``new_context``.
+            dark: use the dark colours of the system.
+            phone: make it 360 pixels wide.
+            key: a secret that this tab was given before.
+            wait_until: the event to wait for.
+            statuses: answers from 400 on that the page may get.
+            context: more arguments of Playwright's ``new_context``.
         """
         base = url or self._url
         how = {"viewport": PHONE if phone else DESK, "color_scheme": "dark" if dark else "light", **context}
