@@ -1,4 +1,4 @@
-"""HAProxy with the configuration in deploy/, run for real, on free ports."""
+"""HAProxy with the configuration in deploy/, really run, on free ports."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ PATIENCE_S = 20.0
 
 
 def binary() -> str:
-    """The path of HAProxy; without it the test is skipped."""
+    """The path of HAProxy; skips the test if it is not installed."""
     found = shutil.which("haproxy", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
     if found is None:
         pytest.skip("needs haproxy: apt install haproxy")
@@ -25,14 +25,14 @@ def binary() -> str:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def configured(directory: Path, ports: Sequence[int]) -> Path:
-    """A copy of the configuration whose ports 8000, 8001 and 8002 are others, and which looks ten times as often."""
+    """A copy of the configuration with other ports instead of 8000, 8001 and 8002, and checks ten times as often."""
     text = (ROOT / "deploy/haproxy.cfg").read_text().replace("inter 1s", "inter 100ms")
     path = directory / "haproxy.cfg"
     path.write_text(re.sub(r"\b800([012])\b", lambda found: str(ports[int(found[1])]), text))
@@ -41,7 +41,7 @@ def configured(directory: Path, ports: Sequence[int]) -> Path:
 
 @contextlib.asynccontextmanager
 async def balancing(directory: Path, services: Sequence[int]) -> AsyncIterator[str]:
-    """Run the balancer in front of two services; its address."""
+    """Run the balancer in front of two services and yield its address."""
     port = free_port()
     config = configured(directory, [port, *services])
     with (directory / "log").open("wb") as log:

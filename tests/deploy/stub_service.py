@@ -1,4 +1,4 @@
-"""A service as a balancer sees one: it says who it is, whether it is ready, and what it was asked."""
+"""A service as a balancer sees it: it returns its name and readiness, and records its requests."""
 
 import asyncio
 import contextlib
@@ -10,18 +10,18 @@ from tests.listening import listening
 
 
 class StubService:
-    """One server on a port of its own.
+    """One server on its own port.
 
     Args:
-        name: what it answers.
-        tls: with it the service speaks https.
+        name: its answer to requests.
+        tls: if given, the service speaks https.
 
     Attributes:
-        port: where it listens; kept over ``close`` and ``open``.
-        ready: what /readyz says.
-        cutting: whether it reads requests and then hangs up.
-        asked: method and path of every request but /readyz.
-        goes_on: set for a stream of events to send its second one.
+        port: its port, the same after ``close`` and ``open``.
+        ready: the answer of /readyz.
+        cutting: whether it reads requests and then closes the connection.
+        asked: method and path of every request except /readyz.
+        goes_on: set to let an event stream send its second event.
     """
 
     def __init__(self, name: str, tls: ssl.SSLContext | None = None) -> None:
@@ -33,19 +33,19 @@ class StubService:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Open for a while."""
+        """Run it for a while."""
         try:
             yield await self.open()
         finally:
             await self.close()
 
     async def open(self) -> Self:
-        """Listen."""
+        """Start to listen."""
         self.port = await self._open.enter_async_context(listening(self._connected, self.port, self._tls))
         return self
 
     async def close(self) -> None:
-        """End as one that was killed: nobody listens, connections are gone."""
+        """End as if killed: the port is closed and connections are gone."""
         await self._open.aclose()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,7 +58,7 @@ class StubService:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection goes on."""
+        """Answer one request; return whether the connection stays open."""
         first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
         method, path, _ = first.split(" ")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}

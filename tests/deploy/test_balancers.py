@@ -1,4 +1,4 @@
-"""HAProxy with the file in deploy/: a model goes to one service, and nothing is sent twice."""
+"""HAProxy with the file in deploy/: a model goes to one service, and no row is sent twice."""
 
 import asyncio
 import os
@@ -23,36 +23,36 @@ class Site:
         self.services, self.client = services, client
 
     async def asks(self, method, path, **how):
-        """Who answers."""
+        """Send a request and return the name of the service that answers."""
         answer = await self.client.request(method, path, **how)
         assert 200 == answer.status_code, answer.text
         return answer.text
 
     async def fails(self, method, path, **how):
-        """Whether the balancer says that it has no answer, or hangs up as the service did."""
+        """Whether the balancer reports that there is no answer, or closes the connection as the service did."""
         try:
             return (await self.client.request(method, path, **how)).status_code in (502, 503)
         except httpx.RemoteProtocolError:
             return True
 
     async def homes(self):
-        """Which service each model goes to."""
+        """The service of each model."""
         return {name: await self.asks("GET", f"/models/{name}") for name in NAMES}
 
     async def until(self, homes):
-        """Wait until models are where they should be; the balancer may not have noticed yet that a service is back."""
+        """Wait until models go where they should; the balancer may not have noticed yet that a service is back."""
         async with asyncio.timeout(PATIENCE_S):
             while {name: (await self.client.get(f"/models/{name}")).text for name in NAMES} != homes:
                 await asyncio.sleep(0.05)
 
     def of(self, name):
-        """The service of that name, and the other one."""
+        """The service with that name, then the other one."""
         return sorted(self.services, key=lambda service: service.name != name)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory):
-    """The balancer, with two services that are ready."""
+    """The balancer, with two ready services."""
     binary()
     directory = tmp_path_factory.mktemp("haproxy")
     async with AsyncExitStack() as stack:
@@ -64,7 +64,7 @@ async def site(tmp_path_factory):
 
 
 async def test_a_model_goes_to_one_service(site):
-    """Whatever is asked of it, also by the Open Inference Protocol; each service has its share of them."""
+    """For every request, including the Open Inference Protocol; each service has its share of models."""
     homes = await site.homes()
     for name, home in homes.items():
         assert home == await site.asks("POST", f"/models/{name}/feedback", json={"label": 1})
@@ -76,7 +76,7 @@ async def test_a_model_goes_to_one_service(site):
 
 @pytest.mark.slow
 async def test_a_prefix_changes_nothing(site):
-    """Where a proxy leaves a prefix on, a model goes where it goes without; so does one named models."""
+    """If a proxy leaves a prefix in the path, a model still goes to the same service, even one named "models"."""
     homes = await site.homes() | {"models": await site.asks("GET", "/models/models")}
     for name, home in homes.items():
         assert home == await site.asks("POST", f"/ml/models/{name}/feedback?x=/models/y", json={"label": 1})
@@ -85,13 +85,13 @@ async def test_a_prefix_changes_nothing(site):
 
 
 @pytest.mark.slow
-async def test_what_names_no_model_goes_anywhere(site):
+async def test_requests_without_a_model_go_anywhere(site):
     """Lists, and the stream of all drift events."""
     assert {"one", "two"} == {await site.asks("GET", f"/drift?limit={number}") for number in range(1, 40)}
 
 
-async def test_only_the_models_of_a_service_that_is_gone_move(site):
-    """Rows that were not sent yet go to the other one, without a failure; they come back with it."""
+async def test_only_the_models_of_a_stopped_service_move(site):
+    """Unsent rows go to the other service without a failure, and return once it is back."""
     homes = await site.homes()
     gone, other = site.services
     await gone.close()
@@ -102,8 +102,8 @@ async def test_only_the_models_of_a_service_that_is_gone_move(site):
 
 
 @pytest.mark.slow
-async def test_only_the_models_of_a_service_that_is_not_ready_move(site):
-    """It is asked nothing more, though it answers; where none is ready all are asked on."""
+async def test_only_the_models_of_an_unready_service_move(site):
+    """It gets no requests although it would answer; if no service is ready, all get requests."""
     homes, (leaving, other) = await site.homes(), site.services
     leaving.ready = False
     await site.until(dict.fromkeys(NAMES, other.name))
@@ -115,8 +115,8 @@ async def test_only_the_models_of_a_service_that_is_not_ready_move(site):
     await site.until(homes)
 
 
-async def test_what_may_be_learned_twice_is_sent_once(site):
-    """A broken connection is the client's affair, unless an Idempotency-Key makes a second try safe."""
+async def test_rows_are_sent_once(site):
+    """A broken connection is left to the client unless an Idempotency-Key makes a second try safe."""
     home, other = site.of(await site.asks("GET", "/models/m"))
     for service in site.services:
         service.asked.clear()
@@ -131,8 +131,8 @@ async def test_what_may_be_learned_twice_is_sent_once(site):
 
 
 @pytest.mark.slow
-async def test_events_come_as_they_are_sent(site):
-    """A stream of events is not kept back until there is more of it."""
+async def test_events_are_not_delayed(site):
+    """The balancer passes on each event at once."""
     for service in site.services:
         service.goes_on.clear()
     async with asyncio.timeout(PATIENCE_S), site.client.stream("GET", "/drift/stream") as answer:
@@ -144,9 +144,9 @@ async def test_events_come_as_they_are_sent(site):
 
 
 async def test_haproxy_refuses_as_onepass_does(site):
-    """Where both services are dead, before and after it has noticed: a problem, with Retry-After.
+    """With both services dead, before and after HAProxy notices, the answer is a problem with Retry-After.
 
-    On connections of their own: on one that is kept HAProxy may close instead, for the client to try again.
+    Each request uses a new connection: on a kept one HAProxy may close it instead, so that the client tries again.
     """
     homes = await site.homes()
     for service in site.services:
@@ -169,8 +169,8 @@ async def test_haproxy_refuses_as_onepass_does(site):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["", "localhost"])
-async def test_haproxy_takes_addresses_or_a_name(host):
-    """As for the processes of one machine, and as for the services of a compose file."""
+async def test_haproxy_accepts_addresses_or_a_name(host):
+    """For processes on one machine, and for the services of a compose file."""
     command = [binary(), "-c", "-f", str(ROOT / "deploy/haproxy.cfg")]
     env = os.environ | ({"ONEPASS_HOST": host} if host else {})
     done = await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The manifests: rendered by kustomize, judged by the schemas of Kubernetes, and whether their parts fit together."""
+"""The manifests: rendered by kustomize, checked against the schemas of Kubernetes, and consistent with each other."""
 
 import shutil
 import subprocess
@@ -16,16 +16,16 @@ from tests.service.monitoring import RULES
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = "1.34"
 ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
-"""Kinds whose schemas are not those of Kubernetes itself."""
+"""Kinds that are not part of Kubernetes itself."""
 STORE_S = 5
-"""What the private store may need beyond the grace period."""
+"""The time the private store may need beyond the grace period."""
 NOTICED_S = 1 + 2 * 0.2
-"""How long the checks of haproxy.cfg take to find a service that is not ready: inter, then fastinter twice."""
+"""How long the checks in haproxy.cfg take to notice a service that is not ready: inter, then fastinter twice."""
 
 
 @cache
 def rendered() -> list[dict[str, Any]]:
-    """What kustomize makes of the overlay; without it the test is skipped."""
+    """The overlay rendered by kustomize; skips the test if it is not installed."""
     command = ["kustomize", "build"] if shutil.which("kustomize") else ["kubectl", "kustomize"]
     if shutil.which(command[0]) is None:
         pytest.skip("neither kustomize nor kubectl is installed: the manifests are not rendered")
@@ -45,7 +45,7 @@ def pods() -> list[dict[str, Any]]:
 
 
 def configured() -> dict[str, str]:
-    """The variables of the service that are no secrets."""
+    """The service's variables that are not secrets."""
     (found,) = [one["data"] for one in rendered() if one["kind"] == "ConfigMap"]
     return found
 
@@ -56,8 +56,8 @@ def container() -> dict[str, Any]:
 
 
 def test_manifests_follow_the_schemas() -> None:
-    """Strictly: a field that Kubernetes does not know is an error."""
-    import kubernetes_validate  # which takes seconds
+    """Strictly: an unknown field is an error."""
+    import kubernetes_validate  # importing it takes seconds
 
     judged = [one for one in rendered() if one["kind"] not in ELSEWHERE]
     assert len(judged) >= 6
@@ -66,7 +66,7 @@ def test_manifests_follow_the_schemas() -> None:
 
 
 def test_selectors_find_pods_and_references_objects() -> None:
-    """Every selector matches the labels of a pod; ConfigMaps that are referred to are there, or said to be made."""
+    """Every selector matches the labels of a pod; ConfigMaps that are referenced exist or are generated."""
     labels = [pod["metadata"]["labels"] for pod in pods()]
     selectors = [one["spec"]["selector"] for one in rendered() if one["kind"] == "Service"]
     selectors += [pods["spec"]["selector"]["matchLabels"] for pods in rendered() if "template" in pods.get("spec", {})]
@@ -78,8 +78,8 @@ def test_selectors_find_pods_and_references_objects() -> None:
     assert {"http"} == ports
 
 
-def test_pods_may_do_no_more_than_they_have_to() -> None:
-    """What the profile "restricted" asks for, a root that is read-only, no token, no variables of other services."""
+def test_pods_have_no_unnecessary_rights() -> None:
+    """They meet the profile "restricted", with a read-only root, no token and no variables of other services."""
     for pod in (template["spec"] for template in pods()):
         assert (False, False) == (pod["enableServiceLinks"], pod["automountServiceAccountToken"])
         assert pod["securityContext"]["runAsNonRoot"]
@@ -96,8 +96,8 @@ def test_pods_may_do_no_more_than_they_have_to() -> None:
             assert ":" in one["image"]
 
 
-def test_a_pod_has_time_and_memory() -> None:
-    """Longer than drain and stop take; models have the memory that they have by default."""
+def test_a_pod_has_enough_time_and_memory() -> None:
+    """It may take longer than drain and stop; models have their default memory."""
     pod = only("StatefulSet")["spec"]["template"]["spec"]
     said = configured()
     assert Settings().grace_s + float(said["ONEPASS_DRAIN_S"]) + STORE_S < pod["terminationGracePeriodSeconds"]
@@ -107,16 +107,16 @@ def test_a_pod_has_time_and_memory() -> None:
     assert {"livenessProbe": "/healthz", "readinessProbe": "/readyz"} == probes
 
 
-def test_production_asks_for_keys_and_a_store() -> None:
-    """Secrets are files of a Secret."""
+def test_production_requires_keys_and_a_store() -> None:
+    """The secrets are files from a Secret."""
     variables = {one["name"]: one["value"] for one in container()["env"]}
     (mount,) = [one["mountPath"] for one in container()["volumeMounts"] if "secrets" == one["name"]]
     assert {"ONEPASS_REDIS_URL_FILE": f"{mount}/redis-url", "ONEPASS_API_KEYS_FILE": f"{mount}/api-keys"} == variables
     assert "ONEPASS_INSECURE" not in configured()
 
 
-def test_clients_of_production_ask_the_balancer() -> None:
-    """It finds the services, and Prometheus each of them, by the Service without an address."""
+def test_clients_of_production_use_the_balancer() -> None:
+    """The balancer finds the services, and Prometheus each of them, by the headless Service."""
     assert {"app.kubernetes.io/name": "onepass-balancer"} == only("Service")["spec"]["selector"]
     (haproxy,) = only("Deployment", "onepass-balancer")["spec"]["template"]["spec"]["containers"]
     given = {one["name"]: one["value"] for one in haproxy["env"]}
@@ -128,8 +128,8 @@ def test_clients_of_production_ask_the_balancer() -> None:
     assert [] == [name for name in given if name not in used]
 
 
-def test_a_service_that_leaves_says_so_before_it_stops() -> None:
-    """It drains for longer than the balancer's checks take; a preStop would only delay the signal that begins it."""
+def test_a_leaving_service_reports_so_before_it_stops() -> None:
+    """It drains for longer than the balancer's checks take; a preStop would only delay the signal to drain."""
     assert NOTICED_S + 3 < float(configured()["ONEPASS_DRAIN_S"])
     assert "lifecycle" not in container()
 
@@ -142,12 +142,12 @@ def test_prometheus_names_the_job_as_the_rules_do() -> None:
 
 
 def test_the_operator_gets_the_rules_that_prometheus_loads() -> None:
-    """What is shipped for the operator is the file of rules, group by group."""
+    """The PrometheusRule contains the rules file, group by group."""
     assert yaml.safe_load(RULES.read_text()) == only("PrometheusRule")["spec"]
 
 
 def test_every_pod_is_selected_by_a_policy() -> None:
-    """A pod that no NetworkPolicy selects is open to the whole cluster, the balancer's too."""
+    """A pod that no NetworkPolicy selects, even the balancer's, is open to the whole cluster."""
     selectors = [
         one["spec"]["podSelector"]["matchLabels"].items()
         for one in rendered()

@@ -1,4 +1,4 @@
-"""What deploy/monitoring.md says of the metrics that there are."""
+"""What deploy/monitoring.md says about the metrics."""
 
 import re
 
@@ -14,7 +14,7 @@ ENDINGS = {"counter": "_total"}
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_metric_is_on_the_page(start) -> None:
-    """Each family of GET /metrics is named, and no other one."""
+    """The page names exactly the families of GET /metrics."""
     api = await start()
     await api.learnt()
     told = (await api.ask("GET", "/metrics")).text

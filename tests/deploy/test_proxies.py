@@ -1,4 +1,4 @@
-"""HAProxy as deploy/proxies.md has it, in front of a service: https, a prefix, events."""
+"""HAProxy as in deploy/proxies.md, in front of a service: https, a prefix, events."""
 
 import asyncio
 import contextlib
@@ -24,12 +24,12 @@ PAGE = ROOT / "deploy/proxies.md"
 
 
 def example() -> str:
-    """The configuration that the page has."""
+    """The configuration on the page."""
     return _blocks()[0]
 
 
 def example_with_certificates() -> str:
-    """The same with the line of https to the service."""
+    """The same with the line for https to the service."""
     configuration, line = _blocks()
     changed, times = re.subn(r"^ *server .*\n", line, configuration, flags=re.MULTILINE)
     assert 1 == times
@@ -44,8 +44,8 @@ class Site:
     """A proxy in front of a service.
 
     Attributes:
-        port: of the proxy.
-        trust: who trusts its certificate.
+        port: the port of the proxy.
+        trust: a context that trusts its certificate.
     """
 
     def __init__(self, port: int, trust: ssl.SSLContext, client: httpx.AsyncClient) -> None:
@@ -54,7 +54,7 @@ class Site:
 
 @contextlib.asynccontextmanager
 async def proxying(text: str, place: Path, port: int, service: int) -> AsyncIterator[None]:
-    """Run a proxy that has checked its configuration, with files in ``place``."""
+    """Run a proxy after it has checked its configuration, with its files in ``place``."""
     program, config = binary(), place / "config"
     text = text.replace("/etc/onepass/", f"{place}/")
     config.write_text(text.replace("8443", str(port)).replace("8001", str(service)))
@@ -72,7 +72,7 @@ async def proxying(text: str, place: Path, port: int, service: int) -> AsyncIter
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory, start):
-    """The proxy; what its own check says of the configuration is the first test."""
+    """The proxy; its own check of the configuration is the first test."""
     place, port = tmp_path_factory.mktemp("haproxy"), free_port()
     ca, trust = trustme.CA(), ssl.create_default_context()
     ca.configure_trust(trust)
@@ -89,7 +89,7 @@ async def site(tmp_path_factory, start):
 
 
 async def test_pages_and_refusals_are_under_the_prefix(site):
-    """The page, what it loads, Swagger UI's document, and the page of a problem."""
+    """The page and its resources, Swagger UI's document, and the page of a problem."""
     bare = await site.client.get(str(site.client.base_url).rstrip("/"))
     assert (308, "/ml/") == (bare.status_code, httpx.URL(bare.headers["location"]).path)
     page = await site.client.get("/")
@@ -103,7 +103,7 @@ async def test_pages_and_refusals_are_under_the_prefix(site):
 
 
 @pytest.mark.slow
-async def test_what_a_browser_sends_is_of_this_site(site):
+async def test_requests_of_a_browser_are_same_origin(site):
     """The guard compares the origin with the host that the proxy was asked for."""
     row = {"features": features(0), "label": "UP"}
     for origin, status in [(f"https://127.0.0.1:{site.port}", 200), ("https://evil.example", 403)]:
@@ -112,8 +112,8 @@ async def test_what_a_browser_sends_is_of_this_site(site):
 
 
 @pytest.mark.slow
-async def test_events_come_at_once(site):
-    """The first event is there while the stream goes on."""
+async def test_events_arrive_at_once(site):
+    """The first event arrives while the stream is open."""
     async with site.client.stream("GET", "/drift/stream") as answer, asyncio.timeout(PATIENCE_S):
         async for line in answer.aiter_lines():
             if line.startswith("event:"):
@@ -123,7 +123,7 @@ async def test_events_come_at_once(site):
 
 @pytest.mark.parametrize("shown", [True, False], ids=["its own", "one of another authority"])
 async def test_a_proxy_shows_the_service_its_certificate(shown, tmp_path):
-    """It is let in by a service that asks for one of its authority, and with another one it is not."""
+    """A service that requires a certificate of its authority accepts it, and refuses one of another authority."""
     binary()
     ca, trust, port = trustme.CA(), ssl.create_default_context(), free_port()
     ca.configure_trust(trust)
