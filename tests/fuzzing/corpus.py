@@ -1,8 +1,8 @@
-"""The corpus: bytes that each decoder ends with in a way of its own, kept beside the samples, and mutated with them.
+"""The corpus: inputs that make a decoder end in a new way, kept next to the samples and mutated with them.
 
-``python -m tests.fuzzing.corpus COUNT SEED`` looks for more among so many mutants: of those that are read, or refused
-in words that none before had, the first is kept, in ``corpus/DECODER.txt``, packed, a line each. What a decoder once
-stumbled over is added by hand.
+``python -m tests.fuzzing.corpus COUNT SEED`` searches COUNT mutants for more: for each new outcome (a new kind of value
+or a new wording of a refusal) the first mutant is kept in ``corpus/DECODER.txt``, packed, one per line. Inputs that
+once broke a decoder are added by hand.
 """
 
 import base64
@@ -16,13 +16,13 @@ from tests.fuzzing.mutations import mutants
 
 FOLDER = Path(__file__).parent / "corpus"
 KEPT_MAX, BYTES_MAX = 40, 4_096
-"""Of each decoder, and packed bytes of each of them."""
+"""The number of inputs per decoder, and the packed bytes of each."""
 _OWN = re.compile(r"'[^']*'|\d+")
-"""What differs between errors that are one: names and numbers."""
+"""Differences between equal errors: names and numbers."""
 
 
 def corpus(name: str) -> list[bytes]:
-    """What is kept of a decoder."""
+    """The corpus of a decoder."""
     path = FOLDER / f"{name.replace(' ', '-')}.txt"
     return [*map(_unpacked, path.read_text(encoding="ascii").split())] if path.exists() else []
 
@@ -36,7 +36,7 @@ def _packed(data: bytes) -> str:
 
 
 def outcome(decoder: Decoder, data: bytes) -> str:
-    """How a decoder ends: what it reads by kind, or what it raises in which words."""
+    """How a decoder ends: the kind of value it reads, or the error and its wording."""
     try:
         return f"read: {type(decoder.read(data)).__name__}"
     except decoder.refusals as error:
@@ -45,7 +45,7 @@ def outcome(decoder: Decoder, data: bytes) -> str:
 
 
 def look(name: str, count: int, seed: int) -> list[bytes]:
-    """What is kept, and mutants with other outcomes."""
+    """The corpus, extended by mutants with new outcomes."""
     decoder, found = DECODERS[name], corpus(name)
     known = {outcome(decoder, data) for data in (*decoder.samples, *found)}
     for data in mutants([*decoder.samples, *found], count, seed):

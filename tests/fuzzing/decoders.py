@@ -1,4 +1,4 @@
-"""Everything that reads bytes from outside, or from the store: valid samples, how they are read, what may be raised."""
+"""Every decoder of bytes from outside or from the store: valid samples, how to read them, and the allowed errors."""
 
 import gzip
 import io
@@ -63,12 +63,12 @@ SPARSE = {"task": "classification", "algorithm": "sparse_dfop", "params": {"comp
 
 
 class Decoder(NamedTuple):
-    """One way in.
+    """One decoder.
 
     Attributes:
-        samples: what it reads.
-        read: reads one.
-        refusals: what it may raise.
+        samples: valid inputs.
+        read: reads one input.
+        refusals: the errors it may raise.
     """
 
     samples: Sequence[bytes]
@@ -113,11 +113,11 @@ SEGMENTS = [
 
 ENTRY = [b"17-0", b"u", b"9c0d.17", b"p", b"9c0d.16", b"t", b"1769860800000", b"n", b"2", b"s", b"%d" % STATE_VERSION]
 BETWEEN = b"\xfe\xff"
-"""What stands between the parts of an entry; no part of a sample holds it."""
+"""The separator between the parts of an entry; no part of a sample contains it."""
 
 
 def _entries():
-    """Entries of the log as the store holds them: one of two segments, one of a named one."""
+    """Log entries as the store keeps them: one with two segments, and one that names its segment."""
     rows, reset = codec.encode(SEGMENTS[1]), codec.encode(SEGMENTS[2])
     yield BETWEEN.join([*ENTRY, b"0", rows, b"0s", b"0,2", b"1", reset])
     yield BETWEEN.join([*ENTRY, b"0", entries.name("0" * 32, 2**23)])
@@ -131,7 +131,7 @@ def _entry(data):
 
 
 def _gunzip(data):
-    """No more than may be."""
+    """Unpack, and check that the result stays within the bound."""
     assert BYTES_MAX >= sum(map(len, gunzip(data, BYTES_MAX)))
 
 

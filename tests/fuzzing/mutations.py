@@ -1,4 +1,4 @@
-"""Mutants of valid bytes: bits flipped, parts cut, doubled, moved, overwritten by what decoders trip over."""
+"""Mutants of valid bytes: bits flipped, parts cut, doubled, moved, or overwritten with typical trouble."""
 
 import random
 import struct
@@ -10,11 +10,11 @@ TROUBLE = [
     b"{" * 64, b"]", b"}", b",", b":", b"\n", b"\r\n", b"\r", b"\t", b";", b"'", b"\xef\xbb\xbf", b"\xed\xa0\x80",
     b"(9223372036854775808,)", b"(True,)", b"(-1,)", b"O", b"|O", b"<M8", b"__reduce__", b"cos\nsystem\n(S'true'\ntR.",
 ]  # fmt: skip
-"""Bytes at limits, numbers that are none, broken text, and what other formats would run."""
+"""Bytes at limits, malformed numbers, broken text, and code of other formats."""
 
 
 def mutants(samples, count, seed):
-    """So many mutants of some of the samples, the same for the same seed."""
+    """Make ``count`` mutants of random samples, the same for the same seed."""
     draw = random.Random(seed)
     for _ in range(count):
         one = bytearray(draw.choice(samples))

@@ -1,4 +1,4 @@
-"""Whatever bytes come, a decoder reads them or refuses them as it says, in bounded memory (of Python and NumPy)."""
+"""Decoders read or refuse any bytes, with the documented errors and in bounded memory (of Python and NumPy)."""
 
 import os
 import tracemalloc
@@ -12,24 +12,24 @@ from tests.fuzzing.mutations import mutants
 
 COUNT = int(os.environ.get("FUZZ_MUTANTS", "1000"))
 FEW = 250
-"""Mutants of ``make test``."""
+"""The number of mutants in ``make test``."""
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
 MEMORY = 2**25
-"""Bytes that a decoder may take beside what it is given, of which it may take a multiple."""
+"""Bytes that a decoder may take in addition to MULTIPLE times the size of its input."""
 MULTIPLE = 200
 every_decoder = pytest.mark.parametrize("name", DECODERS)
 
 
 @every_decoder
 def test_samples_are_read(name):
-    """Else their mutants would test nothing."""
+    """Otherwise their mutants would test nothing."""
     for sample in DECODERS[name].samples:
         DECODERS[name].read(sample)
 
 
 @every_decoder
 def test_the_corpus_is_read_or_refused(name):
-    """What each decoder has ended with in a way of its own, or stumbled over."""
+    """It contains inputs with new outcomes, and those that once broke a decoder."""
     for data in corpus(name):
         _bounded(DECODERS[name], data)
 
@@ -37,7 +37,7 @@ def test_the_corpus_is_read_or_refused(name):
 @pytest.mark.parametrize("count", [FEW, pytest.param(COUNT, marks=pytest.mark.slow)])
 @every_decoder
 def test_mutants_are_read_or_refused(name, count):
-    """Of each decoder the same ones each time; FUZZ_SEED takes others, FUZZ_MUTANTS more."""
+    """Each decoder gets the same mutants every time; FUZZ_SEED selects others, FUZZ_MUTANTS more."""
     decoder = DECODERS[name]
     known = [*decoder.samples, *corpus(name)]
     refused = sum(_bounded(decoder, data) for data in mutants(known, count, zlib.crc32(name.encode()) + SEED))
@@ -45,7 +45,7 @@ def test_mutants_are_read_or_refused(name, count):
 
 
 def _bounded(decoder, data):
-    """Read some bytes in bounded memory; whether they were refused."""
+    """Read some bytes in bounded memory; return whether they were refused."""
     tracemalloc.start()
     try:
         decoder.read(data)

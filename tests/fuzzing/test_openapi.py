@@ -1,4 +1,4 @@
-"""Schemathesis sends what the OpenAPI document allows and what it does not: no 5xx, every answer as documented."""
+"""Schemathesis sends valid and invalid requests by the OpenAPI document: no 5xx, and every answer as documented."""
 
 import os
 import subprocess
@@ -12,15 +12,15 @@ from tests.fuzzing.hooks import MODELS
 
 SECONDS = int(os.environ.get("FUZZ_S", "25"))
 FEW = 8
-"""Seconds of ``make test``."""
+"""The seconds in ``make test``."""
 KEY = "fuzz-of-all-scopes"
 FOLDER = Path(__file__).parent
 STREAMS = "/stream$"
-"""Their answers do not end."""
+"""Their answers never end."""
 
 
 def _prepare(service):
-    """The models of the hooks, with some rows each; one has a challenger, one is about to change its features."""
+    """Create the hooks' models with some rows each; one has a challenger, one is changing its features."""
     rows = [({"a": at % 7, "b": at % 5}, at % 2) for at in range(30)]
     for name, body in {
         "classes": {"task": "classification", "features": ["a", "b"], "labels": ["no", "yes"]},
@@ -44,7 +44,7 @@ def _ask(service, method, path, body):
 @pytest.mark.timeout(SECONDS * 3 + 300)
 @pytest.mark.parametrize("seconds", [FEW, pytest.param(SECONDS, marks=pytest.mark.slow)])
 def test_the_document_holds(tmp_path, seconds):
-    """Of all operations, one by one and in sequences that their links allow, with a key."""
+    """For all operations, one by one and in sequences that their links allow, with a key."""
     service = Service(tmp_path / "service", API_KEYS=f"fuzz:{KEY}:read+learn+admin", WAIT_TIMEOUT_S=0.2)
     try:
         service.start()
