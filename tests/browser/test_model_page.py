@@ -66,7 +66,7 @@ async def test_a_model_page_is_accessible_and_fits_a_phone(look, axe, kind):
     await tab(page, "Overview")
 
 
-async def test_a_challenger_is_added_promoted_and_taken_away(look, api):
+async def test_a_challenger_is_added_promoted_and_removed(look, api):
     """Each action has a button and asks first if it cannot be undone; the interval of the difference is drawn."""
     streams.classes(api, "seen-contest")
     page = await look("seen-contest")

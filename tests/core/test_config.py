@@ -212,7 +212,7 @@ def test_only_the_task_is_needed(task):
         (Param("reset", "choice", "full", "", choices=("full", "mean")), "half", "is not one of the choices"),
     ],
 )
-def test_another_type_says_what_it_must_be(param, value, problem):
+def test_a_wrong_type_is_refused_with_the_right_one(param, value, problem):
     """The message uses the right article, and mentions words if some are allowed besides a number."""
     assert problem == problems(param.check, value)[0].problem
 

@@ -34,7 +34,7 @@ def refused(asked, config=CONFIG):
         {},
     ],
 )
-def test_a_change_is_what_the_model_would_have_been_created_with(asked):
+def test_a_change_equals_creating_the_model_with_it(asked):
     """Named fields are replaced as a whole, everything else stays."""
     assert Config.parse({**BODY, **asked}).canonical == changed(CONFIG, asked).canonical
 
@@ -148,7 +148,7 @@ MORE_DAYS = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "
         ({"seed": 7}, {"seed": "differs from the model's value, and cannot be changed"}, 0),
     ],
 )
-def test_where_another_configuration_is_asked_for(change, said, allowed):
+def test_a_different_configuration_is_explained_field_by_field(change, said, allowed):
     """Each field, and each parameter, with what to do and, if it is short, the model's current value."""
     found = differences(CONFIG, Config.parse({**BODY, **change}))
     assert [*said] == [problem.field for problem in found]

@@ -35,7 +35,7 @@ def test_equations_stand_beside_the_code_that_computes_them(shown: str, path: st
 
 
 @pytest.mark.parametrize(("path", "lines"), [(path, int(lines)) for _, path, lines, _ in ROWS if lines])
-def test_the_table_says_how_long_a_paper_s_file_is(path: str, lines: int) -> None:
+def test_the_table_has_the_length_of_each_paper_s_file(path: str, lines: int) -> None:
     """Within a tenth."""
     assert lines == pytest.approx(len((CORE / path).read_text().splitlines()), rel=0.1)
 

@@ -160,7 +160,7 @@ def _learned_anew(load, serial):
 
 
 @pytest.mark.slow
-def test_what_an_asynchronous_failover_loses_is_found_out_by_all(pair, cluster):
+def test_all_services_detect_what_an_asynchronous_failover_loses(pair, cluster):
     """A replica that was cut off while rows were acknowledged takes over: every service that had them reports it."""
     pair[0].create()
     table = rows(90, 82)

@@ -88,7 +88,7 @@ def test_a_name_that_was_deleted_and_reused_is_noticed(pair, store):
     assert one.state() == other.state()
 
 
-def test_feedback_to_a_name_that_was_given_away_unnoticed_is_503(pair):
+def test_feedback_to_a_reused_name_is_503_until_the_service_notices(pair):
     """A service that still holds the old model refuses the row instead of learning it; the retry puts it in."""
     one, other = pair
     Client(one).learn(TABLE[0])

@@ -55,7 +55,7 @@ def _append(url, blob, name="m"):
 
 @pytest.mark.slow_but("_foreign")
 @pytest.mark.parametrize("poison", [_too_wide, _not_a_segment, _foreign])
-def test_an_entry_that_cannot_be_applied_takes_out_its_model_alone(serve, store, poison):
+def test_an_entry_that_cannot_be_applied_only_takes_out_its_model(serve, store, poison):
     """Its model gets 503, before and after a restart; another model learns on, and the name can be reused."""
     service, table = serve(REDIS_URL=store.url).start(), rows(60, 19)
     service.create()

@@ -69,7 +69,7 @@ class Following(Client):
 
 @pytest.mark.slow_but("ensemble")
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_killed_service_goes_on_in_the_same_phase(serve, phase):
+def test_a_killed_service_continues_in_the_same_phase(serve, phase):
     """Killed under load in each phase: the phase is the same afterwards, and every acknowledged row is in once."""
     service = serve(SNAPSHOT_MIN_KB=10**6).start()
     fed = lead_to(service, phase)

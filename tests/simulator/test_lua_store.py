@@ -76,7 +76,7 @@ async def test_commands_have_the_replies_of_a_server(connection):  # noqa: F811 
             assert _comparable(command, real) == _comparable(command, store.call(call)), (seed, call)
 
 
-async def test_values_of_a_script_are_those_of_a_server(connection):  # noqa: F811  the fixture
+async def test_values_of_a_script_match_a_server(connection):  # noqa: F811  the fixture
     """Nil and false, numbers with a fraction, nested lists, values after a nil."""
     store, call = LuaStore(lambda: 10**12), Call(VALUES, ("h", "x"), ("41",))
     for command in (("HSET", "h", "there", "1"), ("XADD", "x", "1-0", "f", "v")):

@@ -52,7 +52,7 @@ def absorbed(built, X, y, loss, cuts=()):
 @kinds
 @batches
 @pytest.mark.parametrize("declared", [False, True])
-def test_alarms_are_those_of_the_definition(regression, batch, declared):
+def test_alarms_match_the_definition(regression, batch, declared):
     """The same tests fire at the same rows, for the same columns, with the same windows and means."""
     ranges = OPEN.copy()
     if declared:
@@ -71,7 +71,7 @@ def test_alarms_are_those_of_the_definition(regression, batch, declared):
 
 @kinds
 @pytest.mark.parametrize("batch", [7, 8, 20, 50])
-def test_alarms_come_only_where_the_labels_say_so(regression, batch):
+def test_alarms_come_only_at_rows_to_test(regression, batch):
     """Alarms fire only at rows that ``rows_to_test`` names, and it does not stop more often than necessary."""
     X, y, loss = stream(regression)
     alarms = {alarm.row for alarm in absorbed(watch(regression, batch, delta=0.99), X, y, loss)}
@@ -108,7 +108,7 @@ def test_a_level_far_from_zero_does_not_blur_the_means():
 
 
 @kinds
-def test_a_restart_forgets_what_was(regression):
+def test_a_restart_clears_the_windows(regression):
     """Windows start over, classes and ranges stay: a jump at the restart is not drift, a later one is."""
     X, y, loss = stream(regression, 400)
     built = watch(regression)

@@ -28,7 +28,7 @@ def filled(count, joined=0):
     return box
 
 
-def test_a_reader_gets_what_comes_after_its_place():
+def test_a_reader_gets_the_alarms_after_its_position():
     """Positions order the alarms, also within one entry."""
     box = Outbox()
     for place in ((1, 0), (3, 0), (3, 1), (7, 0)):
@@ -107,7 +107,7 @@ def test_the_state_comes_back_through_json():
         lambda header: header.pop("kept"),
     ],
 )
-def test_a_state_that_cannot_be_is_refused(forge):
+def test_an_invalid_state_is_refused(forge):
     """Counts, order, positions and numbers are checked before anything changes."""
     _, header = filled(3, joined=1).to_arrays()
     forge(header)
@@ -140,7 +140,7 @@ def test_the_cool_down_begins_at_an_episode_that_triggered_the_action():
     assert expected == places([10, 15, 100, 300, 511, 512 + 50], episode_rows=10, cooldown_rows=500)
 
 
-def test_other_lengths_go_on_with_the_episode():
+def test_an_episode_continues_with_changed_lengths():
     """A change of the configuration does not end the episode."""
     episodes = Episodes()
     episodes.place(100, 10, 0)
@@ -152,7 +152,7 @@ def test_other_lengths_go_on_with_the_episode():
 @pytest.mark.parametrize(
     "forged", [{"opened": -1}, {"opened": 1.0}, {"acted": 200}, {"acted": 0}, {"opened": 0}, {"more": 1}]
 )
-def test_episodes_that_cannot_be_are_refused(forged):
+def test_invalid_episodes_are_refused(forged):
     """Rows out of order or of the wrong type."""
     episodes = Episodes()
     with pytest.raises(ValueError, match="episodes|opened|acted|header"):

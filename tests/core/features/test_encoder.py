@@ -86,7 +86,7 @@ def test_a_gap_read_before_gaps_were_refused_is_filled_as_before():
         assert encoder.encode(gap).tobytes() == loaded.encode(gap).tobytes()
 
 
-def test_means_begin_where_gaps_are_filled_with_them():
+def test_means_start_when_they_fill_gaps():
     """Switching to "mean" starts the means; switching away drops them."""
     gap, encoder = np.full((1, 2), NAN), Encoder(schema(["a", "b"]), "zero")
     encoder.absorb(np.array([[100.0, 100.0]]))

@@ -31,7 +31,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("raw", "field"), REFUSED)
-def test_what_cannot_follow_is_refused_by_field(raw, field):
+def test_an_invalid_next_space_is_refused_by_field(raw, field):
     """No names, duplicate names, unchanged names, kept names of another type, two columns with one name."""
     found = problems(parse_next, raw, NOW)
     assert field == found[0].field
@@ -42,7 +42,7 @@ def test_what_cannot_follow_is_refused_by_field(raw, field):
 @pytest.mark.parametrize("raw", [["x"], ["a"], ["x", "a", DAY], ["a", "b", DAY, "x"], [{"name": "b", "max": 9}, "x"],
                                  ["a", {**DAY, "categories": ["tue", "wed"]}, "b"], ["a", DAY, {"name": "b", "max": 9}],
                                  ["a", DAY, "b"]])  # fmt: skip
-def test_what_can_follow_is_taken(raw):
+def test_a_valid_next_space_is_accepted(raw):
     """New names, fewer names, more names; a kept name may change its range or its categories."""
     features = parse_next(raw, NOW)
     assert parse_features(raw) == features
@@ -54,7 +54,7 @@ def test_features_of_another_moment_do_not_fit():
     assert not fits(NOW.features, NOW)
 
 
-def test_both_spaces_together_are_the_old_features_then_the_new_names():
+def test_the_union_of_two_spaces_has_the_old_features_then_the_new_names():
     """Each space finds its own columns in such a row."""
     new = Schema(parse_features(["y", {"name": "b", "max": 9}, "x"]))
     both = union(NOW, new.features)
@@ -64,7 +64,7 @@ def test_both_spaces_together_are_the_old_features_then_the_new_names():
     assert_array_equal([[3.0, 2.0, 4.0]], RowPart(new, both).of(row))
 
 
-def test_both_spaces_together_read_what_one_of_them_can():
+def test_the_union_of_two_spaces_accepts_the_values_of_both():
     """Old categories followed by new ones; no limit unless both ranges have one."""
     new = parse_features([{**DAY, "categories": ["wed", "mon"]}, {"name": "b", "min": 0, "max": 9, "outside": "clip"}])
     both = union(NOW, new)
@@ -73,7 +73,7 @@ def test_both_spaces_together_read_what_one_of_them_can():
     assert NOW.features[1] == union(NOW, parse_features([{**DAY, "categories": ["tue", "mon"]}])).features[1]
 
 
-def test_each_space_takes_its_own_reading_of_a_row_of_both():
+def test_each_space_reads_a_row_of_the_union_its_own_way():
     """It numbers categories its own way, maps unknown ones to "other" and clips numbers to its own limits."""
     new = Schema(parse_features([{**DAY, "categories": ["wed", "mon"]}, {"name": "b", "max": 1, "outside": "clip"}]))
     both = union(NOW, new.features)

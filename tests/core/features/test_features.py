@@ -63,7 +63,7 @@ from tests.core.refusals import fields, problems
         (["features"], [{"name": str(i), "type": "categorical", "categories": list(range(9999))} for i in range(11)]),
     ],
 )
-def test_a_declaration_that_cannot_be_is_refused(named, raw):
+def test_an_invalid_declaration_is_refused(named, raw):
     """Each problem is named by its path."""
     assert named == fields(parse_features, raw)
 
@@ -80,7 +80,7 @@ def test_a_schema_knows_its_columns():
     assert 6 == mixed.width
 
 
-def test_the_id_is_that_of_the_declaration():
+def test_the_id_follows_from_the_declaration():
     """Equal declarations have equal ids; another order, category or range changes the id; the digest never changes."""
     assert schema(MIXED).id == schema(MIXED).id
     others = [["a", "b"], ["b", "a"], [{"name": "a", "min": 0}, "b"], MIXED, [MIXED[0], MIXED[1]]]
@@ -100,7 +100,7 @@ def test_a_row_is_read_by_names(raw):
 
 @pytest.mark.parametrize("value", [True, "1", [], {}, math.nan, math.inf, -math.inf, 10**400, -(10**400), 1j])
 @pytest.mark.parametrize("missing_allowed", [False, True])
-def test_what_is_no_number_is_refused(value, missing_allowed):
+def test_an_invalid_number_is_refused(value, missing_allowed):
     """Booleans, texts and non-finite values are not numbers, neither in a row nor in a block."""
     assert ["features.b"] == fields(schema().row, {"a": 1, "b": value, "c": 1}, missing_allowed)
     assert ["data[1][1]"] == fields(schema().block, ["c", "b", "a"], [[1, 2, 3], [1, value, 3]], missing_allowed)
@@ -176,7 +176,7 @@ def test_numbers_are_a_block(order, width, count):
         (["data[1][0]", "data[1][2]"], ["a", "b", "c"], [[1, 2, 3], [None, 2, True]]),
     ],
 )
-def test_a_table_that_cannot_be_is_refused(named, columns, table):
+def test_an_invalid_table_is_refused(named, columns, table):
     """Columns, ragged rows and bad cells are named."""
     found = problems(schema().block, columns, table, False)
     assert named == [problem.field for problem in found]
@@ -223,7 +223,7 @@ def test_an_empty_text_may_be_a_category():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint64, ">f8"])
-def test_an_array_of_real_numbers_is_taken(dtype):
+def test_an_array_of_real_numbers_is_accepted(dtype):
     """Any real type becomes C-contiguous float64; an array that already is one is not copied."""
     X = np.asfortranarray([[1, 2, 3], [4, 1, 6]]).astype(dtype)
     raw = schema(MIXED).matrix(X, False)

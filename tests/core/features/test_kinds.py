@@ -108,7 +108,7 @@ def test_known_buckets_stay():
     assert [23, 6, 25] == [one(PLAN, value) for value in ("gold", "silver", "bronze")]
 
 
-def test_what_has_no_text_is_no_category():
+def test_values_without_a_text_are_no_categories():
     """Fractions, lists and objects are refused; null is missing."""
     for value in (1.5, [], {}, 10**400):
         with pytest.raises(Invalid):
@@ -172,7 +172,7 @@ def test_a_time_is_seconds_since_1970(text, moment):
 @pytest.mark.parametrize(
     "value", ["yesterday", "", "2026-13-01", "0001-01-01T00:00:00+01:00", 1.7e12, -1e12, True, [], 10**400]
 )
-def test_what_is_no_time_is_refused(value):
+def test_an_invalid_time_is_refused(value):
     """Milliseconds too: as seconds, they would be beyond the year 9999."""
     found = problems(one, SENT, value)
     assert ["features.sent"] == [problem.field for problem in found]

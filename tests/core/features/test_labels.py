@@ -62,7 +62,7 @@ def test_values_are_known_only_where_they_are_labels_as_they_stand():
 
 
 @pytest.mark.parametrize("wrong", [None, 1.5, float("nan"), [], {}, "a" * 201, 2**63])
-def test_the_first_value_that_is_no_label_is_named(wrong):
+def test_the_first_invalid_label_is_named(wrong):
     """Whatever the other values are."""
     for values in ([wrong, wrong], [1, 2, wrong], ["a", "b", wrong, wrong], [True, 1, wrong]):
         assert [f"labels[{values.index(wrong)}]"] == fields(canonical_all, values, "labels[{}]".format)
@@ -72,7 +72,7 @@ def test_the_first_value_that_is_no_label_is_named(wrong):
     "value",
     [None, 1.5, 1e300, float("nan"), float("inf"), 2**63, -(2**63) - 1, [], {}, ["a"], "a" * 201, "\ud800", b"a", 1j],
 )
-def test_what_is_no_label_is_refused(value):
+def test_an_invalid_label_is_refused(value):
     """Nulls, fractions, lists, huge numbers and broken Unicode are refused; the problem names the field."""
     assert ["labels[3]"] == fields(canonical, value, "labels[3]")
 
@@ -139,7 +139,7 @@ def test_a_broken_header_is_refused(listed):
         LabelSet.from_header({"labels": listed})
 
 
-def test_declared_labels_are_taken_in_order():
+def test_declared_labels_keep_their_order():
     """A declared set keeps order and types."""
     assert typed(("UP", False, 2)) == typed(parse_declared(["UP", False, 2.0]))
 
@@ -159,7 +159,7 @@ def test_declared_labels_are_taken_in_order():
         (["labels[0]", "labels[2]"], [None, 1, 1.5]),
     ],
 )
-def test_a_declared_set_that_cannot_be_is_refused(named, raw):
+def test_an_invalid_set_of_labels_is_refused(named, raw):
     """Too few, too many, duplicates, two with one key, invalid labels: each problem names its item."""
     assert named == fields(parse_declared, raw, bound=3)
 

@@ -60,7 +60,7 @@ def test_lag_columns_of_another_width_are_ignored():
     assert np.isnan(lags.as_returned([(1.0, 2.0)])[0, 0])
 
 
-def test_columns_are_named_by_what_they_are():
+def test_lag_columns_have_names():
     """In column order."""
     assert ("a (t-1)", "b (t-1)", "label (t-1)", "label (t-2)") == lagged_names(["a", "b"], 1, 2)
     assert ("label (t-1) #0", "label (t-1) #1") == lagged_names(["a"], 0, 1, 2)

@@ -72,7 +72,7 @@ def test_known_signs():
 
 @pytest.mark.parametrize("d", [1, 7, 8, 64, 65, 100, 130])
 @kinds
-def test_columns_are_those_built_by_hand(kind, d):
+def test_columns_match_those_built_by_hand(kind, d):
     """Signs to the bit, normal deviates up to round-off, for every remainder of d by words and bytes."""
     for seed in (0, 3, 2**53 - 1):
         expected = np.stack([slow_column(seed, name, d, kind) for name in NAMES], axis=1)

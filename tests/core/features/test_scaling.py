@@ -67,7 +67,7 @@ def table(rows=3000, seed=0):
 
 
 @pytest.mark.parametrize(("kind", "oracle"), [("standard", standard), ("robust", robust), ("minmax", minmax)])
-def test_it_computes_what_it_says(kind, oracle):
+def test_it_computes_its_definition(kind, oracle):
     """Every row of every kind of column equals that of the slow, literal form."""
     X = table()
     expected = np.stack([oracle(column) for column in X.T], axis=1)

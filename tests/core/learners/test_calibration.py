@@ -42,7 +42,7 @@ def literal(scores, y):
 
 
 @pytest.mark.parametrize("classes", [3, 7])
-def test_probabilities_are_those_of_the_literal_equations(classes):
+def test_probabilities_match_the_literal_equations(classes):
     """A-priori probabilities, slope and curvature agree with the equations."""
     rng = np.random.default_rng(classes)
     scores, y = rng.normal(size=(500, classes)), rng.integers(0, classes, 500)

@@ -141,7 +141,7 @@ def test_predict_changes_nothing(algorithm, task, classes):
 
 
 @every_case
-def test_a_saved_state_goes_on_as_if_never_saved(algorithm, task, classes):
+def test_a_saved_state_continues_as_if_never_saved(algorithm, task, classes):
     """At every stage, saving and loading gives the same bits, now and after more rows."""
     rows = stream(algorithm, task, classes)
     for cut in (0, 1, 40, 190):
@@ -244,7 +244,7 @@ def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed
 
 @pytest.mark.slow_but("*5*", "*regression*")
 @every_case
-def test_a_state_that_cannot_be_is_refused(algorithm, task, classes):
+def test_an_invalid_state_is_refused(algorithm, task, classes):
     """Every break of the declared layout, or another header, raises ValueError and leaves the state unchanged."""
     learner = build(algorithm, task)
     feed(learner, stream(algorithm, task, classes))

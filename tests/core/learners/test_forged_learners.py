@@ -48,7 +48,7 @@ def _with_boosting(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "array", "place", "by"), FORGED)
-def test_numbers_that_do_not_go_together_are_refused(name, array, place, by):
+def test_inconsistent_numbers_are_refused(name, array, place, by):
     """No rows lead to such a state; the refusal changes nothing."""
     learner = MADE[name]()
     learner.learn(X, Y.astype(float) if learner.regression else Y)

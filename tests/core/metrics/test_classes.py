@@ -24,7 +24,7 @@ def test_an_undefined_score_of_a_class_is_none():
     assert expected == report["overall"]["per_class"] == report["window"]["per_class"]
 
 
-def test_the_reliability_is_that_of_the_answers():
+def test_reliability_compares_probabilities_with_right_rows():
     """Rows grouped by the predicted class's probability: its mean and the share of right rows; no empty bins."""
     rows = [(0, 0, 0.91)] * 8 + [(0, 1, 0.03)] * 2 + [(1, 1, 0.55)] * 3
     for span in ("overall", "window"):

@@ -32,7 +32,7 @@ from tests.core.metrics.prequential_oracle import (
         *((n, 3, *spans) for spans in SPANS for n in (5, 10, 999, 1001, 2300)),
     ],
 )
-def test_classification_is_what_the_full_list_gives(n, K, window, factor):
+def test_classification_metrics_match_the_full_list(n, K, window, factor):
     """All three spans and both baselines agree with a recomputation; blocks and single rows give the same bits."""
     arrays = random_classes(n, K)
     metrics = fed(ClassificationMetrics(window, factor), arrays, [7, 1, 300], K)
@@ -53,7 +53,7 @@ def test_classification_is_what_the_full_list_gives(n, K, window, factor):
         max_size=40,
     )
 )
-def test_short_streams_are_what_the_full_list_gives(rows):
+def test_metrics_of_short_streams_match_the_full_list(rows):
     """Single classes, missing predictions or probabilities: every edge case of the definitions, on short lists."""
     arrays = classes_of(rows)
     found = flat(fed(ClassificationMetrics(), arrays, [1], 3).report())
@@ -157,7 +157,7 @@ def test_kappa_without_a_denominator():
     assert (0.0, None) == (pytest.approx(wrong["kappa"]), wrong["kappa_temporal"])
 
 
-def test_classes_may_come_on_the_way():
+def test_classes_may_come_late():
     """Making room for classes early or late makes no difference to the final bits."""
     predicted, truth, facts = random_classes(400, K=2)
     early, late = ClassificationMetrics(), ClassificationMetrics()

@@ -49,7 +49,7 @@ def offsets(intervals, levels=LEVELS):
     return intervals.bounds(np.zeros(1), np.array(levels))[0]
 
 
-def test_intervals_are_those_of_the_plainest_computation():
+def test_intervals_match_the_plainest_computation():
     """Before every row, at every level, while the ring fills and after it is full; coverage agrees, too."""
     predicted, truth = stream(2300)
     intervals, plain = Intervals(), PlainIntervals()

@@ -18,7 +18,7 @@ def test_squared_errors_are_capped_without_a_warning():
         assert_array_equal([1e300, 1e300, 4.0, 0.0], squared_errors(predicted, truth))
 
 
-def test_the_facts_of_rows_are_those_of_their_definitions():
+def test_the_facts_of_rows_match_their_definitions():
     """Loss, probability of the truth, Brier score, probability of the predicted class, score of the second class."""
     shares = np.array([[0.2, 0.8], [0.7, 0.3]])
     shares.flags.writeable = False  # read-only rows are accepted

@@ -33,7 +33,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False) | WILD
         *((n, *spans) for spans in SPANS for n in (5, 10, 999, 1001, 2300)),
     ],
 )
-def test_regression_is_what_the_full_list_gives(n, window, factor):
+def test_regression_metrics_match_the_full_list(n, window, factor):
     """All three spans and the baseline agree with a recomputation from all rows."""
     predicted, truth = random_numbers(n)
     rows = [
@@ -134,7 +134,7 @@ def test_non_finite_numbers_change_nothing(value):
 
 
 @pytest.mark.parametrize("n", [0, 5, 1300, 5119, 5120, 6000, 10_240])
-def test_a_state_goes_on_with_the_same_bits(n):
+def test_a_saved_state_continues_with_the_same_bits(n):
     """Saving, loading and continuing equals never stopping; an idle model's state is small."""
     for make, arrays, more in (
         (ClassificationMetrics, random_classes(n), (3,)),

@@ -86,7 +86,7 @@ def test_an_undeclared_label_is_scored_as_one_of_the_labels_it_joins():
 @pytest.mark.slow_but("*-dfop", "more2-dynamic_odm", "more1-fesl_c", "more0-vigod", "more1-sparse_dfop", "more2-auto")
 @pytest.mark.parametrize("algorithm", CLASSIFIERS)
 @pytest.mark.parametrize("more", [{}, {"labels": DECLARED}, {"labels": DECLARED, "class_costs": {"yes": 5}}])
-def test_scores_are_those_of_predict(algorithm, more):
+def test_scores_match_predict(algorithm, more):
     """Row by row and in a block: the same predictions, losses and probabilities to the bit, and the same state."""
     block, single, asking = (Model(algorithm, **more) for _ in range(3))
     X = np.random.default_rng(1).normal(size=(40, block.machine.prediction_schema.raw_width))

@@ -224,7 +224,7 @@ def test_a_learner_s_own_test_can_be_left_out(testing):
 
 
 @both
-def test_the_means_of_features_are_those_of_the_windows(task):
+def test_the_means_of_features_come_from_the_windows(task):
     """Before any drift they cover all rows; without the test of class means, or without rows, there are none."""
     X, y = stream(task, JUMP - 10)
     model, unwatched = machine(task), machine(task, watch=None)
@@ -266,7 +266,7 @@ def vigod(action="report", **params):
     return Model.first(Config.parse(body))
 
 
-def test_vigod_s_own_test_is_the_only_one_of_its_kind():
+def test_only_vigod_s_own_test_watches_class_means():
     """Only VIGOd itself reports moved class means: each of its alarms is reported once."""
     X, y = swapping()
     model = vigod()
@@ -289,7 +289,7 @@ def test_vigod_s_own_test_is_the_only_one_of_its_kind():
 
 @every
 @pytest.mark.parametrize("reset_on", ["class_mean", "both"])
-def test_an_alarm_of_vigod_says_that_the_class_starts_anew(action, reset_on):
+def test_an_alarm_of_vigod_reports_that_the_class_was_reset(action, reset_on):
     """VIGOd answers its own alarms, whatever else the model does; alarms of the watch trigger the action."""
     X, y = swapping()
     model = vigod(action, reset_on=reset_on)

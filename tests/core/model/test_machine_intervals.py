@@ -98,7 +98,7 @@ def test_tracked_rows_are_covered_as_served():
     assert residuals == driver.machine.own.answers.intervals.residuals[160:200].tolist()
 
 
-def test_tracked_rows_and_others_of_one_entry_are_told_apart():
+def test_tracked_and_untracked_rows_of_one_entry_are_kept_apart():
     """Learned in one entry they leave the same state as in separate entries."""
     one, together = Driver("rls", "regression"), Driver("rls", "regression")
     for driver in (one, together):

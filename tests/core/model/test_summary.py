@@ -85,7 +85,7 @@ def learned(rows=1500, **body):
     return model
 
 
-def test_the_quality_of_a_classifier_is_that_of_its_report():
+def test_the_quality_of_a_classifier_matches_its_report():
     """Accuracy, the better baseline, the ratio of the errors and the calibration error, all of the window."""
     model = learned(task="classification")
     window, found = model.report["window"], read.quality(model.machine.own)
@@ -96,7 +96,7 @@ def test_the_quality_of_a_classifier_is_that_of_its_report():
     assert {} == read.coverage(model.machine.own)
 
 
-def test_the_quality_of_a_regression_is_that_of_its_report():
+def test_the_quality_of_a_regression_matches_its_report():
     """Mean squared errors of the window, their ratio, and the coverage of intervals."""
     model = learned(task="regression")
     report, found = model.report, read.quality(model.machine.own)
@@ -158,7 +158,7 @@ def test_without_rows_there_are_no_costs():
 
 @pytest.mark.parametrize("costs", [None, {"fraud": 15}])
 @pytest.mark.parametrize("declared", [None, ["fine", "fraud", "odd"]])
-def test_a_model_with_costs_tells_of_them_in_every_span_and_in_its_summary(declared, costs):
+def test_a_model_reports_costs_in_every_span_and_in_its_summary(declared, costs):
     """For the labels it knows, declared or not; a model without costs reports none."""
     model = Fed({**KINDS[0], "features": ["x"], "labels": declared, "class_costs": costs})
     first = read.summary(model.machine)

@@ -65,7 +65,7 @@ def test_equal_states_are_equal_bytes():
 
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(NAMES, SOME, max_size=5), st.dictionaries(TEXTS, TEXTS, max_size=3))
-def test_bytes_are_those_of_the_library(arrays, state):
+def test_the_bytes_equal_those_of_safetensors(arrays, state):
     """For any names, shapes, numbers and texts, the bytes are what safetensors writes and reads."""
     packed = dump(arrays, {"state": state})
     assert library.save(arrays, metadata={METADATA_KEY: _json(_header(packed))}) == packed
@@ -190,7 +190,7 @@ def test_another_format_is_refused_by_name(written):
 
 
 @pytest.mark.parametrize("written", range(2, 8))
-def test_a_format_of_development_is_refused_as_such(written):
+def test_a_format_of_a_development_version_is_refused_as_such(written):
     """Whatever digest those versions wrote."""
     sentence = f"this state has format {written} of a development version; this one reads format {FORMAT} only"
     with pytest.raises(ValueError, match=f"^{sentence}$"):

@@ -171,7 +171,7 @@ def test_any_cut_and_any_save_leave_the_same_bits(case: Case) -> None:
 
 @every_holder
 @pytest.mark.parametrize("rows", [0, 7, None])
-def test_a_state_that_cannot_be_is_refused(case: Case, rows: int | None) -> None:
+def test_an_invalid_state_is_refused(case: Case, rows: int | None) -> None:
     """Every break of the declaration, or another header, raises ValueError and leaves the state unchanged."""
     holder = case.make()
     case.show(holder, slice(0, case.rows if rows is None else rows))
@@ -238,7 +238,7 @@ FORGED = [
 
 
 @pytest.mark.parametrize(("name", "array", "place", "value"), FORGED)
-def test_numbers_that_do_not_go_together_are_refused(name: str, array: str, place: Any, value: float) -> None:
+def test_inconsistent_numbers_are_refused(name: str, array: str, place: Any, value: float) -> None:
     """Each number is within its declared range: too many rows, an index that compiled code would trust, wrong sums."""
     case = CASES[name]
     holder = case.make()

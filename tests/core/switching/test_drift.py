@@ -28,7 +28,7 @@ def windows(driver):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_a_switch_is_no_drift_and_a_drift_after_it_is_seen(task):
+def test_a_switch_is_no_drift_and_a_drift_after_it_is_found(task):
     """The new columns have other means than the old ones; only a shift after the switch is an alarm."""
     driver = watched(task=task)
     driver.values[:, [NAMES.index(name) for name in ("p", "q", "r")]] += 1e3

@@ -87,7 +87,7 @@ def test_a_kernel_leaves_two_experts_and_keeps_the_likeliest():
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_the_carried_expert_starts_where_the_recovered_one_stands(task):
+def test_the_carried_expert_starts_like_the_recovered_one(task):
     """Both predict the same at first; then each learns in its own space."""
     driver = ensemble(after=0, task=task, params={"scaling": "none"})
     one, other = predictions(driver, "recovered"), predictions(driver, "carried")

@@ -44,7 +44,7 @@ def test_predict_returns_what_learning_would_have(algorithm, scaling):
 
 
 @pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
-def test_weights_are_those_of_the_columns_clients_know(scaling):
+def test_weights_refer_to_the_columns_clients_know(scaling):
     """The line over raw columns equals the learner's line over scaled ones, at the current scale."""
     model = model_of("dfop", "regression", scaling)
     X = np.random.default_rng(1).normal(size=(400, D)) * [0.5, 1.0, 3.0] + [0.0, 5.0, -1.0]

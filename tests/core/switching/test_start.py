@@ -12,7 +12,7 @@ from tests.core.twin import Fed
 
 
 @pytest.mark.parametrize(("rows", "most"), [(40, 2.0), (70, 2.0), (200, 2.0)])
-def test_the_mapping_s_error_is_that_of_the_mapping_in_use(rows, most):
+def test_the_reported_error_is_that_of_the_current_mapping(rows, most):
     """With an exact map of 12 columns the reported error is at most twice the error on later rows."""
     rng = np.random.default_rng(0)
     X1, A = rng.normal(size=(rows + 500, 12)), rng.normal(size=(12, 12))
@@ -129,7 +129,7 @@ def test_added_features_need_no_overlap():
     assert_allclose([2.0], model.predict([[1.0, 5.0]]).value, rtol=0.02)
 
 
-def test_known_features_are_never_taken_for_the_first():
+def test_known_features_are_never_treated_as_the_first():
     """Rows of the model's own space without a route are a bug, which must not replace what was learned."""
     model, _ = begun("rls", "regression", numbers)
     before, space = model.machine.own.switching, model.machine.prediction_schema

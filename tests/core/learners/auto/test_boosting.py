@@ -120,7 +120,7 @@ class Oracle:
 
 
 @pytest.mark.parametrize("classes", [0, 2, 4])
-def test_it_is_what_the_equations_say(classes):
+def test_it_follows_its_equations(classes):
     """With full rings and rows that are no longer kept; in blocks and one by one."""
     y = labels(classes)
     whole, rows, oracle = learner(classes or None), learner(classes or None), Oracle(classes)
@@ -138,7 +138,7 @@ def test_it_is_what_the_equations_say(classes):
     assert whole.info() == {"rows": N, "trees": 5}
 
 
-def test_the_deviation_is_that_of_its_errors():
+def test_the_deviation_is_that_of_its_past_errors():
     """It is the root of the mean squared error of all earlier rows."""
     y = labels(0)
     told = learner(None).learn(X, y)

@@ -48,7 +48,7 @@ def mixture(classes, experts=3):
 @pytest.mark.parametrize("classes", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("common", [0.0, 0.97])
-def test_the_mixture_is_that_of_its_equations(classes, weighted, common):
+def test_the_mixture_follows_its_equations(classes, weighted, common):
     """Probabilities, classes and weights equal a plain Python loop, with or without row weights and a common class."""
     P, y = said(300, classes, common=common)
     weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
@@ -104,7 +104,7 @@ def test_sizes_are_nested():
     assert small < medium < large
 
 
-def test_it_tells_what_each_expert_counts_for():
+def test_it_reports_the_weight_of_each_expert():
     """Weights by name that add up to one, with each expert's accuracy; the best expert beats the linear one."""
     built = learner()
     assert {None} == {one["accuracy"] for one in built.info()["experts"]}
@@ -117,7 +117,7 @@ def test_it_tells_what_each_expert_counts_for():
     assert accuracy["fesl_c_random"] > 0.8 > accuracy["rls"]
 
 
-def test_an_explanation_is_what_each_expert_says():
+def test_an_explanation_has_the_prediction_of_each_expert():
     """Probabilities of the experts that read columns, with the weights that ``info`` reports."""
     built = learner()
     X, y = ring(400)
@@ -132,7 +132,7 @@ def test_an_explanation_is_what_each_expert_says():
     assert weights["rls"] == rls["weight"]
 
 
-def test_it_goes_on_with_further_columns():
+def test_it_continues_with_further_columns():
     """Experts that can take them go on; the others start over with weight 0, and predictions stay good."""
     X, y = ring(600)
     few, more = learner(3), learner(4)

@@ -128,7 +128,7 @@ def test_rows_one_by_one_and_a_restored_state_give_the_same_bits():
     assert {"new_rls", "rls"} < {one["expert"] for one in whole.explain(X[:1])["experts"]}
 
 
-def test_predictions_change_nothing_and_are_those_that_learning_gives():
+def test_predictions_change_nothing_and_equal_those_of_learning():
     """With two teams as with one."""
     X, _ = turning(8, seed=5)
     built = learned()
@@ -172,7 +172,7 @@ def test_a_large_team_stays_alone(monkeypatch):
     assert 0.0 == built.horizon.state[AGE]
 
 
-def test_it_goes_on_with_further_columns_and_ends_when_all_is_forgotten():
+def test_it_continues_with_further_columns_and_ends_with_forget():
     """A wider learner takes over both teams; ``forget`` leaves one."""
     few, more = learned(), learner(5)
     more.extend(few, np.array([0, 1, 2, 4]))

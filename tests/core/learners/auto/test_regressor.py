@@ -59,7 +59,7 @@ def mixture(names):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_mixture_is_that_of_its_equations(weighted):
+def test_the_mixture_follows_its_equations(weighted):
     """Values, deviations and weights equal a plain Python loop, with and without row weights."""
     rng = np.random.default_rng(0)
     y = np.cumsum(rng.normal(size=300))
@@ -94,7 +94,7 @@ def test_one_wild_row_of_an_expert_decides_little():
     assert built.weights[0] > 0.9
 
 
-def test_it_tells_what_each_expert_counts_for_and_says():
+def test_it_reports_the_weight_and_the_prediction_of_each_expert():
     """Weights that add up to one, mean squared errors, and in an explanation each expert's own prediction."""
     built = learner()
     assert {None} == {one["mse"] for one in built.info()["experts"]}
@@ -111,7 +111,7 @@ def test_it_tells_what_each_expert_counts_for_and_says():
     assert built.team.experts["dfop"].predict(X[:1]).value[0] == dfop["prediction"]
 
 
-def test_it_goes_on_with_further_columns():
+def test_it_continues_with_further_columns():
     """Lags included: experts that can take the columns predict as before, and the others have no weight yet."""
     X, y = series(600)
     few, more = learner(3), learner(4)

@@ -84,7 +84,7 @@ def test_regression_is_the_literal_mixture():
     assert_allclose(oracle.D, bank.loss, rtol=1e-9)
 
 
-def test_a_member_that_goes_astray_is_held_near_the_labels():
+def test_an_exploding_member_is_clipped_near_the_labels():
     """A weight learned from one tiny value explodes at the next large value; the mixture stays near the labels."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(3000, 3))

@@ -124,7 +124,7 @@ def test_discount_one_with_the_start_of_rls_is_rls():
 
 
 @pytest.mark.parametrize(("rate", "tolerance"), [(0.5, 1e-7), (0.1, 1e-9), (0.01, 1e-9), (0.001, 1e-9)])
-def test_predictions_are_those_of_the_literal_equations(rate, tolerance):
+def test_predictions_match_the_literal_equations(rate, tolerance):
     """Predictions and weights agree with the information form solved row by row, leaks on the absolute grid."""
     X, y = exciting(2500, d=4)
     learner, oracle = build("dfop", d=4, forgetting_rate=rate), Literal(5, rate, 1e3 * rate)

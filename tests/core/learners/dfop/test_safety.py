@@ -125,7 +125,7 @@ def test_a_huge_row_counts_as_a_lighter_one():
     assert_allclose([6e200, 1e300], learner.predict(np.array([[2e200, 0.0], [1e308, 1e308]])).value, rtol=2e-3)
 
 
-def test_a_discount_of_nearly_nothing_forgets_and_goes_on():
+def test_a_tiny_discount_forgets_and_learning_goes_on():
     """After one row with the smallest discount, the next rows decide the weights."""
     X, y = exciting(400)
     learner = build("gdfop")

@@ -96,7 +96,7 @@ def test_rows_of_another_projection_are_refused():
         ({"params": {"forgetting_rate": 0.99}}, "params.forgetting_rate"),
     ],
 )
-def test_configurations_that_cannot_be(change, field):
+def test_invalid_configurations_are_refused(change, field):
     """Settings of declared features do not apply to sparse rows; each refusal names its field."""
     assert [field] == fields(Config.parse, {"algorithm": "sparse_dfop", "task": "regression", **change})
 
@@ -150,7 +150,7 @@ def test_names_are_texts():
         ([1], "features"),
     ],
 )
-def test_a_row_that_cannot_be(values, field):
+def test_an_invalid_row_is_refused(values, field):
     """Invalid names and values are refused under their name."""
     assert [field] == fields(SparseSchema(0, d, "sign").row, values)
 
@@ -166,7 +166,7 @@ def test_a_row_that_cannot_be(values, field):
         ([["x"] * 100_001], [[1] * 100_001], ["rows"]),
     ],
 )
-def test_lists_that_cannot_be(names, values, named):
+def test_invalid_lists_are_refused(names, values, named):
     """Duplicates, empty names, lists of unequal length, non-numbers, too many: the first 20 are named by position."""
     assert named == fields(SparseSchema(0, d, "sign").lists, names, values)
 

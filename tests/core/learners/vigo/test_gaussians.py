@@ -64,7 +64,7 @@ def test_the_rank_one_update_is_the_factorisation(D):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_densities_are_those_of_the_literature(kind):
+def test_densities_match_the_literature(kind):
     """The explanation's densities are the normal and Student-t densities of the class's own mean and covariance."""
     X, y = two_classes(500, 4)
     learner = built(kind, 4, 2, batch_size=50)
@@ -99,7 +99,7 @@ def test_the_explanation_explains_the_prediction(kind):
     assert before == dump(*learner.to_arrays())
 
 
-def test_ambiguity_tells_doubt_from_strangeness():
+def test_ambiguity_separates_doubt_from_atypical_rows():
     """A row between two classes has high entropy and is typical; a row far from both has low entropy and is not."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)

@@ -108,7 +108,7 @@ def test_the_paper_s_building_step_ends_for_all_at_once():
     assert 3.0 == learner.state.stats[1, ROWS]
 
 
-def test_alarms_are_given_once():
+def test_alarms_are_returned_once():
     """Taking alarms clears them, and so does the next block: they are not part of the state."""
     X, y = drifting(rows=1200, classes=2, rare=0.5, seed=2)
     learner = built("vigod", 3, 2, batch_size=50)
