@@ -35,7 +35,7 @@ def teach_until_drift(api: httpx.Client, name: str) -> int:
         found = drifts(api, name)
         if len(found) > len(known):
             return found[-1]
-    raise AssertionError("no drift in 5000 rows that mean something else")
+    raise AssertionError("no drift in 5000 rows with flipped labels")
 
 
 def drifts(api: httpx.Client, name: str) -> list[int]:

@@ -156,7 +156,7 @@ class Judge:
         answers = [call.answer for call in answered if call.answer is not None]
         seen = {(answer["version"], answer["rows"], answer["prediction"]) for answer in answers}
         if len(seen) > 1:
-            self._say(f"once: {name} was answered {len(seen)} ways: {sorted(seen, key=repr)[:3]}")
+            self._say(f"once: {name} got {len(seen)} different answers: {sorted(seen, key=repr)[:3]}")
         if [answer["duplicate"] for answer in answers].count(False) > 1:
             self._say(f"once: {name} was learned as new more than once")
         row.version, row.number, row.said = answers[0]["version"], answers[0]["rows"], answers[0]["prediction"]
@@ -171,7 +171,7 @@ class Judge:
             if row.number in placed:
                 self._say(f"once: two rows are number {row.number}")
             if row.number > total:
-                self._say(f"lost: row {row.number} was acknowledged; {total} are left")
+                self._say(f"lost: row {row.number} was acknowledged; {total} rows are left")
             placed[row.number] = row
         return placed
 
@@ -181,10 +181,10 @@ class Judge:
         acknowledged = [*_most((row.end, row.number or 0) for row in known)]
         for row in known:
             if (before := _latest(acknowledged, row.begin, 0)) >= (row.number or 0):
-                self._say(f"order: row {row.number} was sent when row {before} had been acknowledged")
+                self._say(f"order: row {row.number} was sent after row {before} was acknowledged")
         versions = [row.version or 0 for row in sorted(known, key=lambda row: row.number or 0)]
         if versions != sorted(versions):
-            self._say("state: rows in the order of their numbers have versions in another order")
+            self._say("state: versions do not grow with the numbers of rows")
 
     # ------------------------------------------------------------ a serial log
 
@@ -216,8 +216,8 @@ class Judge:
 
     def _unexplained(self, row: Row | None, number: int, loose: int) -> str:
         if row is None:
-            return f"state: row {number} is in the log and nobody sent it; {loose} rows had no answer"
-        return f"state: no order of rows explains what was said of row {number}: {row.said}"
+            return f"state: row {number} is in the log but no client sent it; {loose} rows had no answer"
+        return f"state: no order of rows explains the prediction for row {number}: {row.said}"
 
     def _begun(self, placed: dict[int, Row], total: int) -> list[float]:
         """The latest time a row at each number can have been sent: before any later row was acknowledged."""
@@ -248,7 +248,7 @@ class Judge:
                 self._say(f"state: version {call.answer['version']} does not predict {call.answer['prediction']}")
             future = -_latest(to_come, -call.end, -len(self.states))
             if low >= future:
-                self._say(f"order: a {call.kind} had seen row {low} before row {future} was sent")
+                self._say(f"order: a {call.kind} saw row {low} before row {future} was sent")
 
     def _was_said(self, call: Call, low: int, high: int) -> bool:
         assert call.answer is not None
@@ -268,10 +268,10 @@ class Judge:
         if not low <= rows <= high:
             self._say(f"state: version {version} was read with {rows} rows; it has {low} to {high}")
         if version < call.sent.get("min_version", 0):
-            self._say(f"fresh: version {version} where {call.sent['min_version']} was asked for")
+            self._say(f"fresh: version {version} instead of at least {call.sent['min_version']}")
         before = _latest(acknowledged, call.begin, 0)
         if call.sent.get("strong") and rows < before:
-            self._say(f"fresh: a strong read has {rows} rows; {before} had been acknowledged before")
+            self._say(f"fresh: a strong read has {rows} rows; {before} were acknowledged before it")
 
 
 def _most(points: Iterable[tuple[float, int]]) -> Iterator[tuple[float, int]]:

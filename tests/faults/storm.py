@@ -164,12 +164,12 @@ def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> 
     reported = [_reported(service) for service in storm.services]
     for model in storm.models:
         states = {service.state(model) for service in storm.services}
-        assert 1 == len(states), "states at equal version differ"
+        assert 1 == len(states), "states at the same version differ"
         state = states.pop()
         entries = log_of(model)
         config = config_of(url, model)
         serial = rebuild(config, entries)
-        assert save.to_bytes(serial.model, stamp(state)) == state, "the serial replay has other bits"
+        assert save.to_bytes(serial.model, stamp(state)) == state, "the state differs from the serial replay"
         _from_snapshot(config, url, model, entries, state)
         assert {1} >= set(serial.learned.values()), "a row is in twice"
         found["log entries"] += len(entries)

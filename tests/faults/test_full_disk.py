@@ -19,7 +19,7 @@ def tiny_disk(tmp_path):
     mount = shutil.which("mount")
     options = [mount, "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)]
     if mount is None or subprocess.run(options, capture_output=True).returncode:
-        pytest.skip("may not mount a file system")
+        pytest.skip("no permission to mount a file system")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
 

@@ -19,7 +19,7 @@ RIGHTS = ("+@all", "-@dangerous", "+config|get")
 def certificate(tmp_path):
     """A certificate for the loopback address, and its key."""
     if shutil.which("openssl") is None:
-        pytest.skip("no openssl here")
+        pytest.skip("needs openssl: apt install openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
@@ -43,7 +43,7 @@ def tls_store(tmp_path, certificate):
     try:
         made.start()
     except AssertionError:
-        pytest.skip("the server here was built without TLS")
+        pytest.skip("the installed server was built without TLS")
     with made.client() as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">secret", "~onepass:*", "&onepass:*", *RIGHTS)
     yield f"rediss://app:secret@127.0.0.1:{port}/0?ssl_ca_certs={cert}"

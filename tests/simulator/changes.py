@@ -68,7 +68,7 @@ class Changes:
                     if isinstance(error, Conflict | Invalid | RequestConflict):
                         return
                 except TimeoutError:
-                    assert member.way.dead, f"a switch sent to {member.number} was never answered"
+                    assert member.way.dead, f"a switch sent to {member.number} never got an answer"
                 else:
                     return
             await self.simulation.pause(0.1)
@@ -176,4 +176,4 @@ class Changes:
             try:
                 await member.engine.replica(THIRD)
             except NotFound:
-                assert THIRD not in self.simulation.created, "a model that nobody has deleted is gone"
+                assert THIRD not in self.simulation.created, "a model is gone that no client deleted"

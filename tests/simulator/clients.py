@@ -112,7 +112,7 @@ class Clients:
                     if isinstance(error, ModelDown) and not self.simulation.cuts:
                         raise
                 except TimeoutError:  # it has crashed: a client whose connection broke
-                    assert member.way.dead, f"a request to {member.number} was never answered"
+                    assert member.way.dead, f"a request to {member.number} never got an answer"
                 else:
                     return
             await self.simulation.pause(0.1)
@@ -145,14 +145,14 @@ class Clients:
         else:
             self._acknowledge(member, replica, segment, reply)
             return
-        assert OTHER not in refusal, "an id was taken for another one"
+        assert OTHER not in refusal, "an id was confused with another one"
         if len(_keys(segment)) == 1:  # with several rows, some may have been learned before
             self._note(replica, segment, -1, refusal)
 
     def _acknowledge(self, member: Member, replica: Replica, segment: Segment, reply: Reply) -> None:
         said, held = reply.answer, member.engine.models.peek(FIRST)
         if held is not None and held.incarnation == replica.incarnation and not self.simulation.dropped:
-            assert held.version >= said.version, "whoever reads where it was answered does not see it"
+            assert held.version >= said.version, "the replica that acknowledged a request does not have it"
         self.simulation.say("acknowledged by", member.number, segment.ids or type(segment).__name__, said.version)
         if isinstance(segment, Rows) and len(segment.X) > 1:
             for at, key in enumerate(_keys(segment)):
@@ -215,7 +215,7 @@ class Clients:
         elif kind == 2:
             state = await asyncio.to_thread(save.to_bytes, replica.model)
         now = (replica.version, replica.uid, replica.model.rows)
-        assert (version, uid, rows) == now, "a model that is held has moved"
+        assert (version, uid, rows) == now, "a model changed while it was held"
         return Seen(replica.incarnation, version, uid, rows, state)
 
 

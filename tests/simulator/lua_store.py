@@ -240,7 +240,7 @@ class LuaStore:
         capped = words[0] == b"MAXLEN"
         identity, *fields = words[3:] if capped else words
         log, at = self.data.logs.setdefault(key, {}), _entry_id(identity)
-        assert at > max(log, default=(0, 0)), "an id is not larger than the last one"
+        assert at > max(log, default=(0, 0)), "the id is not larger than the last one"
         log[at] = fields
         if not at[1]:
             self.data.history.setdefault(key, {})[at[0]] = fields

@@ -131,8 +131,8 @@ class Member:
         """After the calm no request waits, and the replica's count of its memory is right."""
         assert [] == self.deaths.all, "a task has died"
         actor: Any = replica.inbox
-        assert (True, {}) == (actor.idle, replica.progress.awaited), "somebody waits"
-        assert actor._shared.waiting.used == 0, "bytes are counted that do not wait"
+        assert (True, {}) == (actor.idle, replica.progress.awaited), "a request still waits"
+        assert actor._shared.waiting.used == 0, "bytes count as waiting although no request waits"
         held = sum(each.nbytes for each in self.engine.models.loaded)
-        assert held == self.engine.models.ledger.used, "the budget counts other bytes than the models have"
+        assert held == self.engine.models.ledger.used, "the budget does not count the bytes of the loaded models"
         assert replica.answers.nbytes >= 0

@@ -53,7 +53,7 @@ class SecondModel:
                 except OnepassError:
                     continue
                 except TimeoutError:
-                    assert self._home.way.dead, "the second model was never answered"
+                    assert self._home.way.dead, "a request of the second model never got an answer"
 
     async def _read(self, replica: Replica) -> None:
         """The model is available at once unless a thread is learning it."""

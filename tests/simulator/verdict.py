@@ -120,7 +120,7 @@ class Verdict:
         assert found is not None
         if self.simulation.cuts and found.version < head:
             return  # the store has lost a later summary, and nothing was appended since
-        assert (head, read.summary(serial.model)) == (found.version, found.figures), "the summary is not of the head"
+        assert (head, read.summary(serial.model)) == (found.version, found.figures), "the summary is out of date"
 
     def _judge_memory(self, name: str, snapshot: int) -> None:
         """No replica holds answers that a published snapshot covers."""
@@ -188,10 +188,10 @@ class Verdict:
         """What a reader saw depends only on the version that it saw."""
         for seen in self.simulation.seen:
             if serial.uids[seen.version : seen.version + 1] == [seen.uid]:
-                assert serial.rows[seen.version] == seen.rows, f"other rows at version {seen.version}"
+                assert serial.rows[seen.version] == seen.rows, f"other rows read at version {seen.version}"
                 self.simulation.counts["reads compared"] += 1
                 if seen.state is not None:
-                    assert serial.states[seen.version] == seen.state, f"another state at version {seen.version}"
+                    assert serial.states[seen.version] == seen.state, f"another state read at version {seen.version}"
 
     def _judge_snapshots(self, keys: ModelKeys, serial: Serial) -> None:
         """A snapshot that joins the log is the state of its version."""
@@ -206,7 +206,7 @@ class Verdict:
     def _judge_counters(self) -> None:
         """The replicas' own counters."""
         stats = [member.engine.stats for member in self.simulation.members]
-        assert self.simulation.torn or not sum(each.diverged for each in stats), "equal replicas are said to differ"
+        assert self.simulation.torn or not sum(each.diverged for each in stats), "equal replicas reported as different"
         self.simulation.counts["evictions"] += sum(each.evictions for each in stats)
 
     # ---------------------------------------------------------------- alarms
@@ -224,9 +224,7 @@ class Verdict:
         self.simulation.counts["alarms"] += len(drifts)
         self.simulation.counts["later alarms"] += sum(drift.joined for drift in drifts)
         ours = [(identity, body) for identity, _, _, body in entries if identity.startswith(f"{incarnation}-".encode())]
-        assert [(one.event_id.encode(), one.body) for one in alarms] == ours, (
-            "an alarm is not published, or not in order"
-        )
+        assert [(one.event_id.encode(), one.body) for one in alarms] == ours, "alarms are missing or out of order"
         held = self.data.hashes.get(DRIFT_ALARMS, {})
         listed = {event_id(incarnation, drift): drift for drift in drifts if drift.joined}
         joined = {identity.encode(): b"%d" % drift.joined for identity, drift in listed.items()}

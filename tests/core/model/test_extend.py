@@ -85,7 +85,7 @@ def test_added_categories_act_as_if_always_declared(algorithm, task, params, mis
 def test_known_rows_are_predicted_as_before(algorithm, task):
     """Up to round-off, for every learner that can extend; the others say what to do instead and change nothing."""
     if task not in ALGORITHMS[algorithm].tasks:
-        pytest.skip("not a task of it")
+        pytest.skip("the algorithm does not have this task")
     model = Model(algorithm=algorithm, task=task)
     X, y = stream(90, 2, task)
     model.learn(X, y)
