@@ -80,7 +80,7 @@ def api(url) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="session")
 def secrets() -> dict[str, str]:
-    """The secret of each key of the locked service."""
+    """The secrets of the locked service's keys, by key."""
     return {name: key.split(":")[1] for name, key in KEYS.items()}
 
 

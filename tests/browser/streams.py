@@ -4,7 +4,7 @@ import httpx
 import numpy as np
 
 ROWS = 250
-"""Rows of a batch."""
+"""The number of rows in a batch."""
 HOSTILE = '<img src=x onerror="window.hit=1">'
 QUOTED = "</script><b>\"k'"
 

@@ -28,7 +28,7 @@ def listed(api):
     assert 201 == api.put("/models/list-numbers", json={"task": "regression", "algorithm": "rls"}).status_code
     teach(api, "list-better", 200)
     runs = {"columns": ["a"], "data": [[0.0]] * 90, "labels": ["UP"] * 30 + ["DOWN"] * 30 + ["UP"] * 30}
-    assert 200 == api.post("/models/list-worse/feedback/batch", json=runs).status_code  # the last label is nearly right
+    assert 200 == api.post("/models/list-worse/feedback/batch", json=runs).status_code  # no_change is nearly right
     for row in range(20):
         api.post("/models/list-numbers/feedback", json={"features": {"a": row, "b": row % 3}, "label": 2.0 * row})
     return {model["name"]: model for model in api.get("/models", params={"search": "list-"}).json()["models"]}

@@ -67,7 +67,7 @@ async def test_the_keyboard_reaches_the_content_first(visits):
 
 
 async def test_an_unreachable_service_is_reported(visits):
-    """Once, in a place that screen readers follow."""
+    """The message appears once, where screen readers announce it."""
     page = await visits.open("/")
     await expect(page.locator("#service-text")).to_have_text("Ready")
     visits.offline = True

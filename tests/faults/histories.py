@@ -36,7 +36,7 @@ class Historians(Clients):
         calls: the number after which each stops; 0: when told to.
 
     Attributes:
-        history: their calls.
+        history: their calls so far.
     """
 
     def __init__(self, services: Sequence[Service], clients: int = 6, seed: int = 0, calls: int = 0) -> None:

@@ -283,6 +283,6 @@ def _most(points: Iterable[tuple[float, int]]) -> Iterator[tuple[float, int]]:
 
 
 def _latest(points: Sequence[tuple[float, int]], time: float, nothing: int) -> int:
-    """The number of the last point before a time."""
+    """The number of the last point before a given time."""
     at = bisect.bisect_left(points, (time, -math.inf))
     return points[at - 1][1] if at else nothing

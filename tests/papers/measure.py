@@ -16,7 +16,7 @@ Part = tuple[Floats, Any]
 
 
 def learner(algorithm: str, d: int, classes: int, seed: int = 0, **given: Any) -> Learner:
-    """A learner that knows its classes; 0 for regression."""
+    """A learner that knows its classes; 0 classes mean regression."""
     entry = find(algorithm)
     task = "classification" if classes else "regression"
     built = entry.build(Spec(task, d, entry.complete(given), seed))

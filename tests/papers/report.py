@@ -57,7 +57,7 @@ def summary(ran: Sequence[Ran]) -> str:
 
 
 def cells(result: Result) -> list[str]:
-    """The columns of a row."""
+    """The cells of a row."""
     row, measured = result.row, result.measured
     ours = "" if result.mean is None else f"{_number(result.mean)} ± {_number(result.sd)}"
     more = (measured.default, measured.auto, measured.no_change, measured.majority)

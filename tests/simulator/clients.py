@@ -97,7 +97,7 @@ class Clients:
 
         Args:
             segment_of: called with a replica; returns the segment to send, or None.
-            digests: one per id.
+            digests: one for each id.
             tries: the largest number of times it is sent.
             at: the replica to send it to; any one if None.
         """
@@ -111,7 +111,7 @@ class Clients:
                     self.simulation.say("refused by", member.number, repr(error))
                     if isinstance(error, ModelDown) and not self.simulation.cuts:
                         raise
-                except TimeoutError:  # it has crashed: a client whose connection broke
+                except TimeoutError:  # the replica has crashed: the client's connection broke
                     assert member.way.dead, f"a request to {member.number} never got an answer"
                 else:
                     return

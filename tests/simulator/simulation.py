@@ -75,8 +75,8 @@ class Setting:
 
     @classmethod
     def drawn(cls, draw: random.Random) -> "Setting":
-        """A third of the seeds each: alarms, changes of features, states that are moved, threads for everything, little
-        memory, blocks of few entries, challengers.
+        """Each theme takes place with a third of the seeds: alarms, changes of features, moved states, threads for
+        everything, little memory, blocks of few entries, challengers.
         """
         themes = ("alarms", "features", "states", "threads", "memory", "merged", "challengers")
         third = {theme: draw.random() < 1 / 3 for theme in themes}

@@ -1,4 +1,4 @@
-"""Encoding: categories as ones and zeros, missing values filled, means as state."""
+"""Encoding: categories as ones and zeros, missing values filled in, means as state."""
 
 import math
 

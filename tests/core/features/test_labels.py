@@ -15,7 +15,7 @@ LABELS = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
 
 def typed(labels):
-    """Labels with their types, because 1 == True."""
+    """Pairs of type and label, because 1 == True."""
     return [(type(label), label) for label in labels]
 
 
@@ -126,7 +126,7 @@ def test_types_are_kept_apart():
 
 
 def test_a_set_survives_json():
-    """The header of a set is JSON-able and gives the same set with the same types."""
+    """A set's header can be written as JSON and gives back the same labels with the same types."""
     labels = LabelSet([False, 0, "", "é", True, 7])
     restored = LabelSet.from_header(json.loads(json.dumps(labels.to_header())))
     assert typed(labels.labels) == typed(restored.labels)
@@ -214,7 +214,7 @@ def test_a_cell_of_no_declared_label_is_refused(cell):
 
 
 def test_a_column_is_read_like_its_cells():
-    """A whole column gives the labels of its cells, and names the rows that are wrong."""
+    """A whole column gives the labels of its cells, and the refusal names the wrong rows."""
     assert typed([1, "a", 1, 1]) == typed(from_texts(["1", "a", "1.0", "1"], None, str))
     assert ["row 2, column class", "row 4, column class"] == fields(
         from_texts, ["a", "x", "b", "y"], ("a", "b"), lambda at: f"row {at + 1}, column class"

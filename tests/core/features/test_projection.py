@@ -102,14 +102,14 @@ def test_a_row_does_not_depend_on_its_neighbours():
 
 @kinds
 def test_entries_look_independent(kind):
-    """Mean, variance, lengths and angles of 4000 numbered names are those of a random matrix."""
+    """Mean, variance, lengths and angles of 4000 numbered names are as in a random matrix."""
     d, D = 100, 4000
     M = Projection(0, d, kind).columns([f"{name}" for name in range(D)]) * math.sqrt(d)
     assert abs(M.mean()) < 4 / math.sqrt(d * D)
     assert abs(M.var() - 1) < 5 * math.sqrt(2 / (d * D))
     if kind == "gaussian":
         assert stats.kstest(M.ravel(), "norm").pvalue > 1e-3
-    angles = (M.T @ M / math.sqrt(d))[np.triu_indices(D, 1)]  # by the central limit N(0, 1)
+    angles = (M.T @ M / math.sqrt(d))[np.triu_indices(D, 1)]  # N(0, 1) by the central limit theorem
     assert abs(angles.std() - 1) < 0.01
     assert np.abs(angles).max() < 6.5
     across = (M @ M.T / math.sqrt(D))[np.triu_indices(d, 1)]

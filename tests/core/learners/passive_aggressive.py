@@ -6,7 +6,7 @@ Per row x, which ends with a constant column:
     numbers    l = max(0, |y - w'x| - epsilon)    t = sign(y - w'x)
     w <- w + tau t x                              PA-I: tau = min(C, l / |x|^2)    PA-II: tau = l / (|x|^2 + 1 / (2 C))
 
-Rows larger than 1e75 are scaled down as a whole, numbers count within +-1e90, weights are held within 1e100.
+Rows larger than 1e75 are scaled down as a whole, labels are clipped to +-1e90, weights to +-1e100.
 
 Source: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online Passive-Aggressive Algorithms, JMLR 7, 2006.
 """

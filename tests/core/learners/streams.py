@@ -122,7 +122,7 @@ def broken(learner, arrays, header, spec, classes):
             yield f"{name} missing", {other: array for other, array in arrays.items() if other != name}, header
             yield f"{name} of single precision", {**arrays, name: arrays[name].astype(np.float32)}, header
         return
-    if "random_features" in spec.params:  # the state is that of the learner behind them
+    if "random_features" in spec.params:  # the state belongs to the inner learner
         spec, learner = expanded(spec), getattr(learner, "learner", learner)
     for what, changed in hostile(learner.layout, arrays, **learner.sizes(spec, classes)):
         yield what, changed, header

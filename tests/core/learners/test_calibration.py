@@ -56,7 +56,7 @@ def test_probabilities_match_the_literal_equations(classes):
 
 
 def test_two_classes_are_two_mirrored_columns():
-    """One column s means the scores -s and s."""
+    """A single column s stands for the scores -s and s."""
     s = np.random.default_rng(0).normal(size=(300, 1))
     y = (s[:, 0] + np.random.default_rng(1).normal(size=300) > 0).astype(float)
     one, two = fresh_calibration(), fresh_calibration()

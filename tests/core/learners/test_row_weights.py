@@ -44,7 +44,7 @@ def fresh(algorithm, task, classes, **params):
 
 @every_case
 def test_a_weight_of_one_is_no_weight(algorithm, task, classes):
-    """To the bit, in blocks and row by row."""
+    """The bits are the same, in blocks and row by row."""
     rows = stream(algorithm, task, classes)
     plain, ones, single = (fresh(algorithm, task, classes) for _ in range(3))
     expected = learn(plain, rows, None)

@@ -17,7 +17,7 @@ OTHERS = {
 
 
 class Life:
-    """One model from its creation on.
+    """One model from its creation to the end.
 
     Args:
         body: its configuration.

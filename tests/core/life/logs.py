@@ -37,7 +37,7 @@ def single_rows(entries, seed):
     rng = np.random.default_rng(seed)
     found = []
     for asked in entries:
-        segments = tuple(one for one in asked if not isinstance(one, Rows) or len(one.X))  # no client sends no rows
+        segments = tuple(one for one in asked if not isinstance(one, Rows) or len(one.X))  # clients send no empty ones
         if not segments:
             continue
         if len(segments) == 1 and _is_batch(segments[0]) and rng.random() < 0.8:
@@ -69,7 +69,7 @@ def _split(rows, rng, first):
 
 
 def _with_ids(segment, rng, name):
-    """No id, one for all rows, or one per row."""
+    """With no id, one id for all rows, or one id per row."""
     if not isinstance(segment, Rows) or segment.ids:
         return segment
     ids = [(), (f"i:{name}",), tuple(f"i:{name}.{row}" for row in range(len(segment.X)))][rng.integers(3)]

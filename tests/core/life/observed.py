@@ -27,7 +27,7 @@ class Observed:
         machine: the model, never loaded.
         twin: the same model, loaded after every entry.
         log: every entry.
-        bytes: the state after the last one.
+        bytes: the state after the last entry.
         stream: the source of its rows.
     """
 
@@ -132,7 +132,7 @@ class Observed:
         else:
             found = explain.explain(own, raw)
             json.dumps(explain.experts(own, raw), allow_nan=False)
-            if len(self.log) % 128 == 1:  # of up to 256 rows
+            if len(self.log) % 128 == 1:  # it reads up to 256 rows
                 json.dumps(explain.effects(own), allow_nan=False)
         json.dumps(found, allow_nan=False)
 

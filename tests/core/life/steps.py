@@ -54,7 +54,7 @@ _STEPS = (
     (1, "withdraw"),
     (1, "refused", st.sampled_from(["clash", "classes", "torn", "foreign"])),
 )
-"""How often, name, arguments."""
+"""Weight, name, arguments."""
 STORY = st.one_of(st.tuples(st.just(name), *arguments) for times, name, *arguments in _STEPS for _ in range(times))
 """One step of a life."""
 
@@ -77,7 +77,7 @@ WHOLE_LIFE = (
     ("begin", 1, "linear"),
     ("abort",),
     ("rows_of_another_space", 7, 1),
-    # an overlap, and labels of rows that were predicted before and in it
+    # an overlap, and labels of rows predicted before and during it
     ("track", False),
     ("track", False),
     ("begin", 1, "linear"),
@@ -115,7 +115,7 @@ WHOLE_LIFE = (
     ("label_of_a_tracked_row", 0, True),
     ("begin", 3, None),
     ("reset",),
-    # states that were kept: steady, then the ensemble
+    # kept states: steady, then the ensemble
     ("restore", 1, "restore"),
     ("whole_change", 2, "kernel", 7, 20),
     ("restore", 2, "import"),
@@ -130,7 +130,7 @@ WHOLE_LIFE = (
     ("label_of_a_tracked_row", -1, False),
     ("rows", 30),
     ("together", [("overlap", 7), ("complete",), ("rows", 7)]),
-    # the mapping of unlabelled rows carries everything; then one of too few rows
+    # a mapping from unlabelled rows only; then one from too few rows
     ("restore", 1, "import"),
     ("begin", 1, "linear"),
     ("overlap", 30, False),
@@ -147,7 +147,7 @@ WHOLE_LIFE = (
     ("storm", "wild", 30),
     ("storm", "huge", 7),
     ("rows", 30),
-    # wild rows in an overlap, and after it
+    # wild rows during and after an overlap
     ("begin", 2, "linear"),
     ("storm", "wild", 30),
     ("complete",),

@@ -98,7 +98,7 @@ def calibration_error(pairs):
 
 
 def score_bin(p):
-    """A sixteenth of a unit of log-odds."""
+    """The bin of a probability, a sixteenth of a unit of log-odds wide."""
     odds = math.inf if p >= 1 else -math.inf if p <= 0 else math.log(p / (1 - p))
     return min(max(math.floor(16 * min(max(odds, -99), 99) + 192), 0), 383)
 
@@ -137,7 +137,7 @@ def points(rows):
 
 
 def class_report(rows, K, window=1000, factor=0.999):
-    """The whole report of a list of rows."""
+    """The whole report for a list of rows."""
     scored = with_baselines(rows)
     n, last = len(rows), scored[-window:]
     return {

@@ -45,7 +45,7 @@ def state(intervals):
 
 
 def offsets(intervals, levels=LEVELS):
-    """What the intervals add to a prediction, (m, 2)."""
+    """The ends of the intervals relative to a prediction, (m, 2)."""
     return intervals.bounds(np.zeros(1), np.array(levels))[0]
 
 
@@ -94,7 +94,7 @@ def test_no_finite_number_makes_an_interval_overflow(rows, level):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_starts_with_enough_rows_for_its_tails(level):
-    """None before: a tail of t has its first quantile among 1/t - 1 residuals."""
+    """Below that it is None: a tail of t has its first quantile among 1/t - 1 residuals."""
     first = FIRST_ROWS[level]
     predicted, truth = stream(first)
     assert None is fed((predicted[:-1], truth[:-1])).around(predicted, level)

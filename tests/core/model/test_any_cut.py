@@ -32,8 +32,8 @@ class Case(NamedTuple):
 
     Attributes:
         first: the model before its first row.
+        X, y: the rows and their labels.
         more: further columns; NaN in rows without them.
-        more: further columns; NaN in rows that have none.
         forms: rows before which a further column starts or ends.
         drifts: whether the rows contain drifts.
     """

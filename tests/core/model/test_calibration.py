@@ -49,7 +49,7 @@ def errors_and_losses(algorithm, X, y):
     wrong, p_true = np.concatenate([facts for _, _, facts in seen], axis=1)
     own = np.concatenate([p[np.arange(len(k)), k] for p, k, _ in seen if p.shape[1] > k.max()])
     losses = (-np.log(p_true).mean(), -np.log(np.maximum(own, 1e-15)).mean())
-    return error_points(np.where(wrong, 1.0 - p_true, p_true), wrong == 0.0), *losses  # of two labels
+    return error_points(np.where(wrong, 1.0 - p_true, p_true), wrong == 0.0), *losses  # with two labels
 
 
 class Literal:

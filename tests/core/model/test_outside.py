@@ -44,7 +44,7 @@ def test_the_baseline_is_the_share_of_right_labels():
     assert np.mean(right) == pytest.approx(found["baselines"]["served"]["accuracy"])
     assert np.mean(right) == pytest.approx(found["window"]["baselines"]["served"]["accuracy"])
     assert weights @ right / weights.sum() == pytest.approx(found["fading"]["baselines"]["served"]["accuracy"])
-    assert len(right) - 1 == found["served"]["rows"]  # the first row had no prediction of the model
+    assert len(right) - 1 == found["served"]["rows"]  # the model could not predict the first row
 
 
 def test_numbers_have_squared_and_absolute_errors():

@@ -112,7 +112,7 @@ def test_a_request_is_refused_until_the_challenger_is_shown_to_be_better():
         told.append(refused.refusal)
     assert "0 rows were compared;" in told[0]
     report = plans.difference_report(model.machine, "fast")
-    assert f"{ASKED_ROWS_MIN - 60} rows were compared; difference" in told[1]  # ten labels come before the first
+    assert f"{ASKED_ROWS_MIN - 60} rows were compared; difference" in told[1]  # comparison starts after ten labels
     assert all('"force": true' in one and f"{ASKED_ROWS_MIN} rows" in one for one in told)
     assert 0 < report["low"]
     model.commit(Promote("fast", force=False))

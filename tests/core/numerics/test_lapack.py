@@ -59,7 +59,7 @@ def test_a_matrix_that_is_not_positive_definite_is_reported():
 
 
 def test_another_order_in_memory_is_refused():
-    """It would be read transposed."""
+    """The routine would read it transposed."""
     with pytest.raises(AssertionError, match="Fortran"):
         lapack.add_outer(np.eye(3), np.ones((2, 3)).T[:, ::-1], 1.0, 1.0)
 

@@ -176,7 +176,7 @@ def test_the_digest_covers_everything(change):
 
 
 def test_an_array_of_another_type_is_refused():
-    """Whatever its bytes are."""
+    """It is refused whatever its bytes are."""
     with pytest.raises(ValueError, match="not a state"):
         load(_resealed(lambda arrays, _: arrays.update(n=arrays["n"].view(np.int64))))
 

@@ -30,7 +30,7 @@ class Driver(Fed):
     Args:
         algorithm: id in the catalogue.
         task: "classification" or "regression".
-        classes: classes of the stream, which appear one after the other.
+        classes: number of classes in the stream, which appear one after the other.
         rows: length of the stream.
         stream: its seed.
         more: other fields of the configuration.

@@ -49,7 +49,7 @@ def test_how_requests_are_cut_does_not_matter(algorithm, task, classes, mapping)
 @every_case
 def test_the_state_does_not_grow_with_switches(monkeypatch, algorithm, task, classes):
     """Switching back and forth costs as much as one change, with or without a mapping in front of the kept expert."""
-    monkeypatch.setattr(row_sample, "sample_room", lambda _width: 8)  # full from the start
+    monkeypatch.setattr(row_sample, "sample_room", lambda _width: 8)  # the sample is full from the start
     driver = Driver(algorithm, task, classes, rows=900)
     driver.learn(60)
     sizes = {True: set(), False: set()}

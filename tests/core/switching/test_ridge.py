@@ -27,7 +27,7 @@ def left_out(Z, Y, penalty):
 @pytest.mark.parametrize("rows", [3, 8, 30])
 @pytest.mark.parametrize("one", [RIDGE, *RIDGES])
 def test_the_closed_form_is_leaving_one_row_out(rows, one):
-    """With fewer rows than columns, and with more."""
+    """With fewer rows than columns and with more."""
     rng = np.random.default_rng(rows)
     Z, Y = rng.normal(size=(rows, 6)), rng.normal(size=(rows, 4))
     Z, Y = Z - Z.mean(axis=0), Y - Y.mean(axis=0)

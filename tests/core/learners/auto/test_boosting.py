@@ -14,7 +14,7 @@ from tests.core.learners.streams import learner_of, state
 RNG = np.random.default_rng(5)
 N, D = 500, 3
 X = RNG.normal(size=(N, D))
-X[::9, 2] = 1.0  # many rows with the same number
+X[::9, 2] = 1.0  # many rows share this number
 SCORE = X[:, 0] + np.sign(X[:, 1] * X[:, 2]) + 0.3 * RNG.normal(size=N)
 SMALL = {"trees": 5, "rows": 150, "period": 16}
 

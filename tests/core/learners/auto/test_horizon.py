@@ -129,7 +129,7 @@ def test_rows_one_by_one_and_a_restored_state_give_the_same_bits():
 
 
 def test_predictions_change_nothing_and_equal_those_of_learning():
-    """With two teams as with one."""
+    """This holds with two teams as well as with one."""
     X, _ = turning(8, seed=5)
     built = learned()
     before = state(built)
@@ -162,7 +162,7 @@ def test_a_second_team_that_does_not_fit_is_refused():
 
 
 def test_a_large_team_stays_alone(monkeypatch):
-    """Beyond TEAM_BYTES_MAX no second team begins, and no memory is counted for one."""
+    """Beyond TEAM_BYTES_MAX no second team starts, and no memory is announced for one."""
     room = learner().nbytes
     monkeypatch.setattr("core.learners.auto.learner.TEAM_BYTES_MAX", 1000)
     built, (X, y) = learner(), turning(TURN + 3 * BLOCK)

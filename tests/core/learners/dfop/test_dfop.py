@@ -77,7 +77,7 @@ def flat(learner):
 @pytest.mark.parametrize("p0", [1e-2, 1e3, 1e6])
 @pytest.mark.parametrize(("algorithm", "rate"), [("dfop", 0.01), ("dfop", 1e-4), ("rls", None)])
 def test_weights_are_the_batch_solution(algorithm, rate, p0):
-    """After any number of rows before the first leak, w minimises the discounted objective, prior included."""
+    """After any number of rows before the first leak, w minimises the discounted objective including the prior."""
     X, y = exciting(300)
     params = {"initial_variance": p0} | ({} if rate is None else {"forgetting_rate": rate})
     learner = build(algorithm, **params)
@@ -238,7 +238,7 @@ def test_noise_is_found_from_the_first_rows():
 
 
 def test_info():
-    """Rows, the window 1/mu (none for RLS) and the noise."""
+    """It has the rows, the window 1/mu (None for RLS) and the noise."""
     X, y = exciting(10)
     learner, rls = build("dfop"), build("rls", "classification", classes=1)
     learner.learn(X, y)

@@ -62,7 +62,7 @@ def test_numbers_are_learned_by_the_equations(paper):
 
 
 def test_the_units_of_the_labels_do_not_matter():
-    """Labels a million times as large: predictions a million times as large."""
+    """Labels a million times as large give predictions a million times as large."""
     X, _ = rows(2, 200)
     y = X @ [1.0, -2.0, 0.5] + 7
     one, other = learner("regression"), learner("regression")

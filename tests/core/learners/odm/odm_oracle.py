@@ -16,7 +16,7 @@ def slope(m, mu, theta):
 
 
 class Candidate:
-    """Online ODM that starts again every ``epoch`` rows (None: never)."""
+    """Online ODM that restarts every ``epoch`` rows (None: never)."""
 
     def __init__(self, d, epoch, lam, mu, theta, explicit, constant=None):
         self.epoch, self.lam, self.mu, self.theta = epoch, lam, mu, theta

@@ -37,7 +37,7 @@ def vig(rows, m0, beta0, nu0, W0, iterations=60):
     J = np.outer(mean - m0, mean - m0)
     m = (beta0 * m0 + n * mean) / (beta0 + n)
     nu = nu0 + n + 1
-    W = W0 * nu0 / nu  # so that nu W is the first guess of E[Lambda]
+    W = W0 * nu0 / nu  # so that nu W starts as the guess of E[Lambda]
     for _ in range(iterations):
         H = (beta0 + n) * nu * W
         W = np.linalg.inv(np.linalg.inv(W0) + (beta0 + n) * np.linalg.inv(H) + S + beta0 * n / (beta0 + n) * J)
@@ -152,7 +152,7 @@ class Repaired:
         return np.array(values), shares
 
     def fresh(self):
-        """A class before its first row: A and the share of the prior take the place of W."""
+        """A class before its first row: A and the share of the prior replace W."""
         one = Gaussian(self.D)
         one.A, one.share, one.sigma = np.zeros((self.D, self.D)), 1.0, None
         one.c = 0.0 if self.slides else 1.0
@@ -163,7 +163,7 @@ class Repaired:
         return one.c + one.old + (1.0 if self.slides else 0.0)
 
     def predict(self, x):
-        """Class by point density, probabilities by Student-t."""
+        """The class by point density, probabilities by Student-t."""
         if not any(one.seen for one in self.classes):
             return 0, np.full(len(self.classes), 1 / len(self.classes))
         point, expected = np.full((2, len(self.classes)), -np.inf)
