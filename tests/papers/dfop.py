@@ -74,8 +74,8 @@ def table1() -> Table:
             rows.append(Row(name, algorithm, cells[column], measure, why("dfop1", name, algorithm)))
     return Table(
         "dfop1", "DFOP, Table 1: accuracy on streams that drift", "% right", True, rows,
-        "Of its contenders RLS is run here, the others are quoted; paired t-tests at 95 %. The rates of the real sets, "
-        "the weights and noise of the hyperplane, are not printed: picked knowing the paper's figures.",
+        "RLS is run here, the other contenders are quoted; paired t-tests at 95 %. The rates of the real sets, "
+        "the weights and the noise of the hyperplane are not printed: we picked them knowing the paper's figures.",
         contenders("dfop1", ("DFOP", "RLS")), (("dfop", "rls", "t"),),
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _table3(name: str, size: Size) -> Measured:
         projected = rows @ SparseSchema(seed, COMPRESSED, "sign").projection.columns(names).T
         ours.append(right("sparse_dfop", projected, labels, forgetting_rate=SPARSE_RATE))
     plain = classified(streams[:1], partial(right, "dfop"), partial(right, "dfop"))
-    return plain._replace(ours=tuple(ours), note="Default: dfop on all columns, first repetition.")
+    return plain._replace(ours=tuple(ours), note="Default: dfop on all columns, first repetition only.")
 
 
 def table3() -> Table:
@@ -156,7 +156,7 @@ def table4() -> Table:
     ]  # fmt: skip
     return Table(
         "dfop4", "DFOP, Table 4: regression", "squared error x 100", False, rows,
-        "Without a bias. Rates .1, .2, .3, .1, and the noise were picked knowing the figures. No change: last value.",
+        "Without a bias. We picked the rates .1, .2, .3, .1 and the noise knowing the figures. No change: last value.",
         contenders("dfop4", ("DFOP", "RLS")), (("dfop", "rls", "t"),), lower=True,
     )  # fmt: skip
 

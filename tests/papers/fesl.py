@@ -61,7 +61,7 @@ def table2() -> Table:
     ]
     return Table(
         "fesl2", "FESL, Table 2: accuracy after a change of features", "% right", True, rows,
-        "B is 5 or 10 in the paper, which of them it does not say; its deviations are called variances there.",
+        "The paper's B is 5 or 10, it does not say which; it calls its deviations variances.",
         contenders("fesl2", (*KINDS.values(),)),
     )  # fmt: skip
 

@@ -38,7 +38,7 @@ def figure1() -> Figure:
         Line(name, *_held_out(X, y, y, **given))
         for name, given in (("dfop, .002", {"forgetting_rate": 2e-3}), ("rls", {}))
     ]
-    note = "Of the model every 500 rows on the next 1000, before they are learned. 5 % of the labels are noise."
+    note = "Measured every 500 rows on the next 1000, before they are learned. 5 % of the labels are noise."
     return Figure("dfop_figure1", "DFOP, Figure 1: holdout accuracy, hyperplane", lines, "rows", "% right", note)
 
 
@@ -113,7 +113,7 @@ def figure6() -> Figure:
             errors.append(float(np.linalg.norm(w - found.coefficients[-1])))
         lines.append(Line(f"mu {mu:g}" if mu else "rls", range(20, len(y)), errors[20:]))
     note = (
-        "A rate of .1 tracks fastest and rests on the largest error; RLS never recovers. In the paper .1 is below RLS."
+        "A rate of .1 tracks fastest but settles at the largest error; RLS never recovers. In the paper .1 beats RLS."
     )
     return Figure("dfop_figure6", "DFOP, Figure 6: error of the estimate", lines, "rows", "|w - w^|", note)
 

@@ -31,7 +31,7 @@ def table2() -> Table:
             why("odm2", name, "dynamic_odm"))
         for name, cells in quoted("odm2").items()
     ]  # fmt: skip
-    note = "SEA and hyperplane are other draws than the paper's; V_T = 1/T was picked. Its contenders are quoted."
+    note = "SEA and hyperplane are other draws than the paper's; we picked V_T = 1/T. Contenders are quoted."
     return Table("odm2", "Dynamic ODM, Table 2", "% right", True, rows, note, contenders("odm2", ("D-ODM",)))
 
 

@@ -24,10 +24,10 @@ COLUMNS = (
     "verdict",
 )
 LEGEND = (
-    "A row is repeated within one standard deviation of the paper or half a point; explained if it is not and the "
-    "reason stands below the table; outside if there is none. The default and auto are Onepass's own settings; "
-    "auto, and contenders that ran, have the first repetition only. No change repeats the last label or value. "
-    "All figures are a-priori. Contenders are quoted from the papers, or were run with --contenders; + marks those "
+    "A row is repeated within one standard deviation of the paper or half a point; explained if it is not but the "
+    "reason is below the table; outside if there is none. The default and auto are Onepass's own settings; "
+    "auto and contenders run on the first repetition only. No change repeats the last label or value. "
+    "All figures are a-priori. Contenders are quoted from the papers or run with --contenders; + marks those "
     "that the paper calls significantly worse than its method, - better."
 )
 STYLE = (

@@ -63,7 +63,7 @@ def _generated(name: str, kind: str, size: Size) -> Measured:
     rows = {} if "plane" not in name else {"rows": FULL_ROWS if size.full else ROWS}
     seeds = range(min(SEEDS if not size.full or not rows else 1, size.runs))
     measured = _mistakes([make(seed, abrupt=abrupt, **rows) for seed in seeds], kind, size)
-    return measured._replace(note="1 M of the paper's 10 M rows; --full has all." if rows and not size.full else "")
+    return measured._replace(note="1 M of the paper's 10 M rows; --full runs all." if rows and not size.full else "")
 
 
 def _rows(key: str, measure: Callable[[str, str, Size], Measured], known: dict[str, Any]) -> list[Row]:
@@ -101,7 +101,7 @@ def table4() -> Table:
     return Table(
         "vigo4", "VIGO, Table 4: generated streams", "% wrong", True,
         _rows("vigo4", _generated, {name: name for name in STREAMS}),
-        "Other draws than the paper's, which are MOA's; five seeds.", contenders("vigo4", (*KINDS.values(),)),
+        "Five seeds of our own generators; the paper's streams are MOA's.", contenders("vigo4", (*KINDS.values(),)),
         lower=True,
     )  # fmt: skip
 
