@@ -235,7 +235,7 @@ class RegressionMetrics(PrequentialMetrics):
                 "ring",
                 RING,
                 within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
-                places={1: Range(-ERROR_MAX, ERROR_MAX)},
+                places={0: Range(-ERROR_MAX, ERROR_MAX, undefined=True), 1: Range(-ERROR_MAX, ERROR_MAX)},
             ),
             "history": history_of(POINT),
         }
