@@ -135,6 +135,18 @@ def test_classes(onepass, url):
         model.delete()
 
 
+def test_sparse_rows(onepass, url):
+    """Batches of rows with different names teach a model that takes any names."""
+    with onepass.Onepass(url) as service:
+        model = service.model("spam")
+        model.create(algorithm="sparse_dfop", task="classification", labels=["ham", "spam"])
+        rows = [{"pills": 1, "cheap": 1}, {"lunch": 1}] * 20
+        model.feedback_batch(rows, ["spam", "ham"] * 20)
+        assert ["spam", "ham"] == [*model.predict_many(rows[:2])]
+        assert 40 == model.metrics()["rows"]
+        model.delete()
+
+
 def test_refusals_say_field_and_problem(boiler, onepass):
     """Status, type and errors are those of the answer."""
     with pytest.raises(onepass.OnepassError, match="wind") as refused:
