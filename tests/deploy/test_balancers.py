@@ -7,12 +7,10 @@ from contextlib import AsyncExitStack
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from tests.deploy.balancers import PATIENCE_S, ROOT, balancing, binary
 from tests.deploy.stub_service import StubService
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 NAMES = [f"model-{number}" for number in range(40)]
 
 
@@ -50,7 +48,7 @@ class Site:
         return sorted(self.services, key=lambda service: service.name != name)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def site(tmp_path_factory):
     """The balancer, with two ready services."""
     binary()

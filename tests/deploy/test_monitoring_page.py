@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.deploy.balancers import ROOT
@@ -12,7 +11,6 @@ __all__ = ["own_settings", "start", "store_url"]
 ENDINGS = {"counter": "_total"}
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_every_metric_is_on_the_page(start) -> None:
     """The page names exactly the families of GET /metrics."""
     api = await start()

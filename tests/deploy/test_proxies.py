@@ -10,7 +10,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-import pytest_asyncio
 import trustme
 
 from tests.deploy.balancers import PATIENCE_S, ROOT, binary, free_port, until_listening
@@ -19,7 +18,6 @@ from tests.service.api_fixtures import DFOP, features, own_settings, start, stor
 from tests.service.local_server import LocalServer, running
 
 __all__ = ["own_settings", "start", "store_url"]
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 PAGE = ROOT / "deploy/proxies.md"
 
 
@@ -70,7 +68,7 @@ async def proxying(text: str, place: Path, port: int, service: int) -> AsyncIter
         process.wait(PATIENCE_S)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def site(tmp_path_factory, start):
     """The proxy; its own check of the configuration is the first test."""
     place, port = tmp_path_factory.mktemp("haproxy"), free_port()

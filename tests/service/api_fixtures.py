@@ -1,6 +1,5 @@
 """The real app on a real private store, driven in-process: one store per test module, a fresh model per test."""
 
-import asyncio
 import io
 import itertools
 import json
@@ -13,7 +12,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import pytest_asyncio
 from numpy.lib.format import write_array
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -224,20 +222,18 @@ async def running(store_url: str, **settings: Any) -> AsyncIterator[Api]:
 Start = Callable[..., Awaitable[Api]]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def start(store_url: str) -> AsyncIterator[Start]:
     """Starts services on this module's store, with settings of their own."""
-    loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
 
         async def started(**settings: Any) -> Api:
-            assert loop is asyncio.get_running_loop(), 'mark the test: pytest.mark.asyncio(loop_scope="module")'
             return await stack.enter_async_context(running(store_url, **settings))
 
         yield started
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def api(start: Start) -> Api:
     """A service with the default settings."""
     return await start()

@@ -1,9 +1,6 @@
 """Fixtures of the service tests; a real server is behind every one of them."""
 
-from inspect import iscoroutinefunction
-
 import pytest
-import pytest_asyncio
 
 from tests.alarms import alarming
 from tests.service.api_fixtures import api, own_settings, start, store_url
@@ -27,15 +24,7 @@ __all__ = [
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def document(api):
     """What /openapi.json says."""
     return await api.get("/openapi.json")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that use services started by ``start`` run in the loop of these services: that of their module."""
-    for item in items:
-        asynchronous = isinstance(item, pytest.Function) and iscoroutinefunction(item.function)
-        if asynchronous and {"start", "store_url"} <= {*item.fixturenames}:
-            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import pytest_asyncio
 
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import DFOP, JSON, ROW, problem
@@ -165,7 +164,7 @@ async def test_json_goes_by_several_names(api, kind):
     assert 200 == answer.status_code
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def small(start):
     """A service that reads bodies of a megabyte."""
     return await start(body_limit_mb=1)

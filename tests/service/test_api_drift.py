@@ -5,7 +5,6 @@ import itertools
 from datetime import datetime
 
 import pytest
-import pytest_asyncio
 
 from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
@@ -26,7 +25,7 @@ def told(page):
     return [event["features"][0]["after"] for event in page["events"]]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def watched(start):
     """A service, an empty list of events at the beginning."""
     return await start()

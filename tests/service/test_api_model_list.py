@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import pytest_asyncio
 
 from core.model import LastDrift, Summary
 from service.api.models import model_list
@@ -44,7 +43,7 @@ async def pages(api, limit, **query):
     return [[model["name"] for model in page["models"]] for page in found]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def sorted_models(start):
     """A service with keys, and models of known figures."""
     api = await start(api_keys=KEYS)

@@ -1,7 +1,6 @@
 """Conditional reads: what depends on a model's version only carries an ETag, and may be 304."""
 
 import pytest
-import pytest_asyncio
 
 from core.learners.catalogue import ALGORITHMS
 from service.api.models.documents import RELEASE, matches
@@ -15,7 +14,7 @@ ANY = {"If-None-Match": "*"}
 TAG = '"5f3a9c0d1e2b4a68-18-0.1.0"'
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def elsewhere(start):
     """Another service on the same store."""
     return await start()

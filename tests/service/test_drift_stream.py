@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import pytest_asyncio
 from fastapi.sse import KEEPALIVE_COMMENT
 
 from service.api.drift import event_stream
@@ -18,7 +17,7 @@ from tests.service.test_api_drift import raise_alarms
 pytestmark = pytest.mark.usefixtures("alarming")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def watched(start):
     """A service whose stream has begun."""
     return await start()

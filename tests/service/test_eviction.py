@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import pytest_asyncio
 
 from service.runtime.replicas.model_cache import LOADS_MAX
 from tests.service.api_fixtures import features
@@ -69,7 +68,7 @@ def _in_turns(turns, call):
 ROW = {"features": features(0), "label": "UP"}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def pair(start):
     """Two services on one store."""
     return [await start() for _ in range(2)]

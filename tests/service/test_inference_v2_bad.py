@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import pytest_asyncio
 
 from tests.service.api_fixtures import problem
 
@@ -14,7 +13,7 @@ SIZE = {"binary_data_size": 16}
 BINARY = {"name": "features", "datatype": "FP64", "shape": [1, 2], "parameters": SIZE}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def path(api):
     return (await api.learnt()).replace("/models", "/v2/models")
 

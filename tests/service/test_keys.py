@@ -5,7 +5,6 @@ import re
 from hashlib import sha256
 
 import pytest
-import pytest_asyncio
 
 from service.api.http.keys import SCOPES, Keys
 from service.api.routes import ROUTES
@@ -31,7 +30,7 @@ def as_(name):
     return {"headers": {"Authorization": f"Bearer {SECRETS[name]}"}}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def locked(start):
     """A service with keys, and a model of everybody's."""
     api = await start(api_keys=KEYS)

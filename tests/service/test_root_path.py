@@ -5,7 +5,6 @@ import re
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from service.api.http.cross_site import Guard, proxies_of
 from service.api.http.root_path import parse
@@ -36,9 +35,7 @@ class Proxy:
         await self.app({**scope, "path": path or "/", "raw_path": path.encode()}, receive, send)
 
 
-@pytest_asyncio.fixture(
-    scope="module", loop_scope="module", params=[True, False], ids=["prefix taken off", "prefix left on"]
-)
+@pytest.fixture(scope="module", params=[True, False], ids=["prefix taken off", "prefix left on"])
 async def proxied(start, request):
     """A client of a service behind a proxy."""
     api = await start(root_path=PREFIX + "/")

@@ -5,7 +5,6 @@ import re
 from itertools import pairwise
 
 import pytest
-import pytest_asyncio
 
 from service.api.http.keys import SCOPES
 from service.api.routes import ROUTES
@@ -28,7 +27,7 @@ def as_(who):
     return {"X-API-Key": f"s3cret-{who}"}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def guarded(start):
     """A service with keys, a model a-one that has learned, and b-one that has learned something else."""
     api = await start(api_keys=KEYS)

@@ -6,7 +6,6 @@ import hmac
 import logging
 
 import pytest
-import pytest_asyncio
 from pydantic import SecretStr
 
 from service.app import build
@@ -33,7 +32,7 @@ def hasty():
         yield
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def hooked(start):
     """Starts services that post to receivers, and waits until their places in the stream are known."""
 
