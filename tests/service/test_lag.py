@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from service.runtime.engine import LAG_S_MAX
 from service.store.keys import ModelKeys
-from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.api_fixtures import DFOP, features
 
 
 async def _lagging(api, path, entries, seconds):
@@ -75,11 +75,3 @@ async def test_a_model_in_no_memory_is_not_followed(start):
     before = engine.stats.loads
     await engine.follower._look(["idle"])
     assert before == engine.stats.loads
-
-
-async def test_lists_of_all_models_are_read_from_the_store(api):
-    """The list of models takes no freshness; the events of all models are read from the store in any case."""
-    for query in ("consistency=strong", "min_version=1"):
-        problem(await api.ask("GET", f"/models?{query}"), 422, query.split("=")[0])
-    await api.get("/drift?consistency=strong")
-    problem(await api.ask("GET", "/drift?consistency=much"), 422, "consistency")
