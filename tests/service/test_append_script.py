@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from core.model import STATE_VERSION
-from service.errors import StoreFull
 from service.store.catalog import Catalog
 from service.store.log.appends import RememberedIds, SeenId, SegmentIn, SegmentOut
 from service.store.log.entries import RawEntry
@@ -297,37 +296,12 @@ async def test_pending_predictions_leave_with_their_segment(model):
     keys = model.keys
     await model.connection.ask(
         ("HSET", keys.pending, "p1", "x", "p2", "x", "p3", "x", "late", "x"),
-        (
-            "ZADD",
-            keys.pending_due,
-            9_999_999_999_999,
-            "p1",
-            9_999_999_999_999,
-            "p2",
-            9_999_999_999_999,
-            "p3",
-            1,
-            "late",
-        ),
+        ("ZADD", keys.pending_due, "9e12", "p1", "9e12", "p2", "9e12", "p3", 1, "late"),
     )
     await model.append(one("a", pending="p1"), one("a", pending="p2"), one("b", pending="p3"), id_cap=1)
     assert [[b"p2", b"p3"]] == [sorted((await model.connection.ask(("HKEYS", keys.pending)))[0])]
     assert (1, 1, 1, 2, 2) == await model.shape()
     assert 1 == (await Catalog(model.connection).read("m")).expired
-
-
-async def test_a_store_without_memory_writes_nothing(model):
-    """The first write is the one that is refused; afterwards the same append goes through."""
-    await model.append(one("a"))
-    before = await model.contents()
-    await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
-    answer = await model.append(one("b"), SegmentIn(b"x"))
-    assert isinstance(answer, StoreFull)
-    assert model.connection.full
-    assert before == await model.contents()
-    assert ("seen",) == tuple(s.status for s in (await model.append(one("a"))).segments)
-    await model.connection.ask(("CONFIG", "SET", "maxmemory", "0"))
-    assert 2 == (await model.append(one("b"), SegmentIn(b"x"))).made
 
 
 async def test_what_fails_for_one_model_does_not_concern_another(model):

@@ -13,7 +13,7 @@ from service.errors import StoreDown
 from service.runtime.replicas import named_states
 from service.store.keys import ModelKeys
 from service.store.log import codec
-from service.store.log.entries import RawEntry, name, name_of
+from service.store.log.entries import name, name_of
 from service.store.states.pieces import PIECE_BYTES, digest
 from tests.service.api_fixtures import RLS, STATE, Api, features, problem
 
@@ -32,17 +32,20 @@ def wide():
 
 
 def keys_of(service, path):
-    name = path.rpartition("/")[2]
-    replica = service.engine.models.peek(name)
-    return ModelKeys(name, replica.incarnation)
+    """The keys of a model that a service has in memory."""
+    replica = service.engine.models.peek(path.rpartition("/")[2])
+    return ModelKeys(replica.name, replica.incarnation)
+
+
+async def entries_of(service, path):
+    """The entries of the log as they are stored."""
+    keys, log = keys_of(service, path), service.engine.store.log
+    return (await log.read_after(keys.name, keys.incarnation, 0, keys.incarnation, 10**9, 1000)).entries
 
 
 async def log_of(service, path):
-    """The segments of the log as they are stored."""
-    keys = keys_of(service, path)
-    read = service.engine.store.log.read_after
-    found = await read(keys.name, keys.incarnation, 0, keys.incarnation, 10**9, 1000)
-    return [segment for raw in found.entries for segment in codec.entry(raw).segments]
+    """Their segments, decoded."""
+    return [segment for raw in await entries_of(service, path) for segment in codec.entry(raw).segments]
 
 
 async def test_an_import_of_several_pieces_reaches_every_replica(start, wide):
@@ -62,7 +65,7 @@ async def test_an_import_of_several_pieces_reaches_every_replica(start, wide):
 
 
 async def test_a_restore_names_the_snapshot_by_digest(api, start):
-    """Its entry is small; the state stays in the store while the log has the entry, and goes with it."""
+    """Its entry is small; the state stays in the store while the log has the entry."""
     path = await api.learnt(RLS, rows=5)
     await api.post(f"{path}/snapshots", status=201)
     await api.post(f"{path}/feedback", {"features": features(9), "label": 1.0})
@@ -72,13 +75,6 @@ async def test_a_restore_names_the_snapshot_by_digest(api, start):
     assert [-1] == await connection.ask(("PTTL", key))
     other = await start()
     assert await api.state(path) == await other.state(path)
-    await api.post(f"{path}/snapshots", status=201)
-    await api.post(f"{path}/feedback", {"features": features(3), "label": 1.0})
-    await api.post(f"{path}/snapshots", status=201)
-    for row in range(2):
-        await api.post(f"{path}/feedback", {"features": features(row), "label": 1.0})
-        await api.post(f"{path}/snapshots", status=201)
-    assert [0] == await connection.ask(("EXISTS", key))
 
 
 async def test_a_state_whose_pieces_are_gone_is_not_acknowledged(api, monkeypatch):
@@ -203,23 +199,13 @@ async def _learn(api: Api, path: str, rows: int = LARGE_ROWS, start: int = 0, **
     return await api.post(f"{path}/feedback/batch", body, headers=headers)
 
 
-def _keys(path: str, incarnation: str) -> ModelKeys:
-    return ModelKeys(path.rpartition("/")[2], incarnation)
-
-
-async def _entries(api: Api, path: str) -> tuple[RawEntry, ...]:
-    incarnation = (await api.get(path))["incarnation"]
-    log = api.engine.store.log
-    return (await log.read_after(path.rpartition("/")[2], incarnation, 0, incarnation, 1 << 30, 100)).entries
-
-
 async def test_an_entry_names_a_large_segment(small_pieces, api, start):
     """It is small itself; its size counts; whoever reads it learns the same rows, at once or after a restart."""
     path, reader = await api.new(RLS), await start()
     await reader.get(path)
     first, answer = await _learn(api, path, 50), await _learn(api, path)
     assert (50, LARGE_ROWS + 50, 2) == (first["rows"], answer["rows"], answer["version"])
-    small, large = await _entries(api, path)
+    small, large = await entries_of(api, path)
     ((_, blob, _),) = large.segments
     assert (None, True) == (name_of(small.segments[0][1]), len(blob) < 60)
     assert LARGE_BYTES < name_of(blob)[1] == large.size < LARGE_BYTES + 1000
@@ -236,28 +222,6 @@ async def test_a_large_batch_with_a_key_is_learned_once(small_pieces, api):
     assert {**first, "duplicate": True, "duplicates": LARGE_ROWS} == again
     shown = await api.get(path)
     assert (1, LARGE_ROWS) == (shown["version"], shown["rows"])
-
-
-async def test_the_pieces_leave_with_the_entries_that_name_them(small_pieces, api):
-    """When a snapshot trims the log, and when the model is deleted; what two entries name stays for the second."""
-    path = await api.new(RLS)
-    keys, connection = _keys(path, (await api.get(path))["incarnation"]), api.engine.store.connection
-    for _ in range(2):
-        await _learn(api, path)
-    (noted,) = await connection.ask(("HVALS", keys.states))
-    assert (2, 1) == (len(noted), len({*noted}))
-    piece = keys.state(noted[0].decode())
-    for _ in range(3):
-        await api.post(f"{path}/snapshots", status=201)
-        await _learn(api, path, 10)
-        await api.post(f"{path}/snapshots", status=201)
-        (noted,), (found,) = await connection.ask(("HVALS", keys.states)), await connection.ask(("EXISTS", piece))
-    assert (0, 0) == (len(noted), found)
-    await _learn(api, path)
-    assert 204 == (await api.ask("DELETE", path)).status_code
-    (left,) = await connection.ask(("KEYS", f"onepass:{{{keys.name}}}*"))
-    # A snapshot that was under way leaves a chunk that was never published; it expires.
-    assert [keys.deleted.encode()] == [key for key in left if b":chunks:" not in key]
 
 
 async def test_a_model_stays_in_memory_while_a_large_segment_is_written(small_pieces, api, monkeypatch):

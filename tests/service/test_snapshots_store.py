@@ -173,26 +173,23 @@ async def test_nothing_is_published_while_pieces_are_missing(taker, monkeypatch)
     assert [] == await taker.versions()
 
 
-@pytest.mark.parametrize("blob", [b"State", b"stat", b""])
-async def test_a_corrupt_piece_is_found(taker, blob):
-    """Another digest or another length is never taken for the state."""
-    await taker.take(6)
-    info = taker.info(6, b"state")
-    await taker.model.connection.ask(("HSET", taker.model.keys.chunks(6), f"{info.digest}:0", blob))
-    with pytest.raises(CorruptSnapshot):
-        await taker.store.read("m", INCARNATION, info)
-
-
-async def test_a_missing_piece_is_found(taker):
-    """Be it one piece or all of them."""
+@pytest.mark.parametrize("damage", ["of another digest", "too short", "empty", "one missing", "all missing"])
+async def test_damaged_pieces_are_found(taker, damage):
+    """They are never taken for the state."""
     blob = os.urandom(PIECE_BYTES + 10)
     await taker.take(6, blob)
-    info = taker.info(6, blob)
-    key = taker.model.keys.chunks(6)
-    for command in (("HDEL", key, f"{info.digest}:1"), ("DEL", key)):
-        await taker.model.connection.ask(command)
-        with pytest.raises(CorruptSnapshot):
-            await taker.store.read("m", INCARNATION, info)
+    info, key = taker.info(6, blob), taker.model.keys.chunks(6)
+    field, last = f"{info.digest}:1", blob[PIECE_BYTES:]
+    commands = {
+        "of another digest": ("HSET", key, field, last[::-1]),
+        "too short": ("HSET", key, field, last[:-1]),
+        "empty": ("HSET", key, field, b""),
+        "one missing": ("HDEL", key, field),
+        "all missing": ("DEL", key),
+    }
+    await taker.model.connection.ask(commands[damage])
+    with pytest.raises(CorruptSnapshot):
+        await taker.store.read("m", INCARNATION, info)
 
 
 async def test_a_description_that_cannot_be_read_is_left_out(taker):

@@ -70,12 +70,8 @@ async def test_an_entry_whose_state_is_not_there_is_not_added(model, missing):
         await model.connection.ask(("HDEL", key, 0 if missing == "first" else 2))
     size = len(state) + {"longer": 1, "shorter": -1}.get(missing, 0)
     answer = await model.append(names(state, size))
-    assert ("ok", None, 0, ["stateless"]) == (
-        answer.code,
-        answer.made,
-        answer.head,
-        [s.status for s in answer.segments],
-    )
+    assert ("ok", None, 0) == (answer.code, answer.made, answer.head)
+    assert ["stateless"] == [s.status for s in answer.segments]
     answer = await model.append(names(state, size), SegmentIn(b"rows"))
     assert (1, ["stateless", "added"]) == (answer.made, [s.status for s in answer.segments])
     assert ["stateless", "added"] == [s.status for s in (await model.again()).segments]

@@ -72,6 +72,7 @@ async def test_what_a_full_store_refuses_has_changed_nothing(model, again):
     info = SnapshotInfo(1, "w1-1", 1, 1, len(blob), digest(blob))
     if again:
         assert isinstance(await model.append(one("b")), StoreFull)
+        assert ["seen"] == [segment.status for segment in (await model.append(one("a"))).segments]
     with pytest.raises(StoreFull):
         await Snapshots(model.connection).write("m", INCARNATION, info, blob)
     (recorded,) = await model.log.record_answers([model.answered([("a", 1, b"told")])])
