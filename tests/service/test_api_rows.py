@@ -69,64 +69,16 @@ async def test_an_explanation_adds_up(api):
     assert math.isclose(answer["prediction"], total, rel_tol=1e-9)
 
 
-async def test_a_generative_model_explains_by_densities(api):
-    """Densities and share per class by its label, and how ambiguous the row is; a far row is like none so far."""
-    path = await api.new({"algorithm": "vigo", "features": ["a"], "labels": ["lo", False]})
-    first = await api.post(f"{path}/predict", {"features": {"a": 0}, "explain": True})
-    assert [] == first["explanation"]["densities"]["classes"]
-    for i in range(40):
-        await api.post(f"{path}/feedback", {"features": {"a": i % 2 + i / 100}, "label": "lo" if i % 2 else False})
-    near, far = [
-        (await api.post(f"{path}/predict", {"features": {"a": a}, "explain": True}))["explanation"]["densities"]
-        for a in (1.2, 99)
-    ]
-    assert [False, "lo"] == sorted(near["classes"], key=str)
-    assert "lo" == near["ambiguity"]["nearest"]
-    assert near["ambiguity"]["typicality"] > 0.05 > far["ambiguity"]["typicality"]
-    assert 2 == len(near["log_density"]) == len(near["log_expected_density"])
-
-
-async def test_an_explanation_of_wild_numbers_is_finite(api):
-    """Large weights times large features do not make infinity."""
-    path = await api.learnt(RLS)
-    await api.post(f"{path}/feedback", {"features": {"a": 1e-200, "b": 0}, "label": 1e200})
-    answer = await api.post(f"{path}/predict", {"features": {"a": 1.7e308, "b": -1.7e308}, "explain": True})
-    assert all(math.isfinite(part["contribution"]) for part in answer["explanation"]["features"])
-
-
-async def test_an_explanation_of_a_class_names_it(api):
-    """The log odds of the predicted class; before the first row there is nothing to explain."""
-    path = await api.new(labels=[False, True], features=["x", "day=mon"])
-    nothing = await api.post(f"{path}/predict", {"features": {"x": 1, "day=mon": 0}, "explain": True})
-    assert (0.0, {0.0}) == (
-        nothing["explanation"]["base"],
-        {one["contribution"] for one in nothing["explanation"]["features"]},
-    )
-    for row in range(6):
-        await api.post(f"{path}/feedback", {"features": {"x": row, "day=mon": 1}, "label": row % 2 == 0})
-    answer = await api.post(f"{path}/predict", {"features": {"x": 1, "day=mon": 0}, "explain": True})
-    explained, share = answer["explanation"], answer["probabilities"]["true" if answer["prediction"] else "false"]
-    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
-    assert math.isclose(math.log(share / (1 - share)), total, rel_tol=1e-9)
-
-
 async def test_feedback_answers_what_was_said_before(api):
     """The a-priori prediction, its loss, and where the model stands now."""
     path = await api.learnt(rows=6)
     before = await api.post(f"{path}/predict", ROW)
     other = {"UP": "DOWN", "DOWN": "UP"}[before["prediction"]]
     answer = await api.post(f"{path}/feedback", {**ROW, "label": other})
-    expected = {
-        "prediction": before["prediction"],
-        "loss": 1.0,
-        "version": 7,
-        "rows": 7,
-        "duplicate": False,
-        "learned": True,
-        "durability": "everysec",
-        "incarnation": before["incarnation"],
-    }
-    assert expected == answer
+    assert {
+        "prediction": before["prediction"], "loss": 1.0, "version": 7, "rows": 7, "duplicate": False, "learned": True,
+        "durability": "everysec", "incarnation": before["incarnation"],
+    } == answer  # fmt: skip
     now = (await api.post(f"{path}/predict", ROW))["prediction"]
     assert 0.0 == (await api.post(f"{path}/feedback", {**ROW, "label": now}))["loss"]
 
@@ -317,11 +269,7 @@ async def test_weights_can_be_picked(api):
 
 
 async def test_random_features_have_no_weights(api):
-    """They are a parameter like any other; weights are 409, with the reason, and contributions are sampled."""
-    path = await api.learnt({**RLS, "algorithm": "dfop", "params": {"random_features": 8, "scaling": "robust"}}, rows=6)
-    assert 8 == (await api.get(path))["config"]["params"]["random_features"]
+    """409, with the reason; contributions are sampled."""
+    path = await api.learnt({**RLS, "algorithm": "dfop", "params": {"random_features": 8}})
     assert "with random_features" in problem(await api.ask("GET", f"{path}/weights"), 409)["detail"]
-    answer = await api.post(f"{path}/predict", {**ROW, "explain": True})
-    explained = answer["explanation"]
-    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
-    assert (explained["sampled"], True) == (True, math.isclose(answer["prediction"], total, rel_tol=1e-9))
+    assert (await api.post(f"{path}/predict", {**ROW, "explain": True}))["explanation"]["sampled"] is True

@@ -154,24 +154,16 @@ async def test_a_body_that_unpacks_to_too_much_is_refused(start):
     """413, whatever it is a body of; other bodies go on, and nothing stays counted."""
     small = await start(body_limit_mb=1)
     path, bomb = await small.learnt(), gzip.compress(bytes(50 * MIB))
-    asked = [
-        small.ask("POST", f"{path}/{route}", content=bomb, headers={**JSON, **PACKED}) for route in ("predict",) * 4
-    ]
-    asked += [small.ask("POST", f"{path}/feedback/batch?label=y", content=bomb, headers={**CSV, **PACKED})]
+
+    async def ask(route, content, kind=JSON):
+        return await small.ask("POST", f"{path}/{route}", content=content, headers={**kind, **PACKED})
+
+    asked = [ask("feedback/batch?label=y", bomb, CSV), *(ask("predict", bomb) for _ in range(4))]
     for answer in await asyncio.gather(*asked):
         assert "unpacks to more than 1048576 bytes" in problem(answer, 413, "body")["detail"]
-    fitting = json.dumps(columnar(1_000)).encode()
-    fitting += b" " * (MIB - len(fitting))
-    assert (
-        200
-        == (
-            await small.ask("POST", f"{path}/predict/batch", content=packed(fitting), headers={**JSON, **PACKED})
-        ).status_code
-    )
-    problem(
-        await small.ask("POST", f"{path}/predict/batch", content=packed(fitting + b" "), headers={**JSON, **PACKED}),
-        413,
-    )
+    fitting = json.dumps(columnar(1_000)).encode().ljust(MIB)
+    assert 200 == (await ask("predict/batch", packed(fitting))).status_code
+    problem(await ask("predict/batch", packed(fitting + b" ")), 413)
     assert 0 == small.app.context.budget.used
 
 
