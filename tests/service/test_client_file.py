@@ -156,23 +156,15 @@ def test_refusals_say_field_and_problem(boiler, onepass):
         boiler.feedback({"outside": math.inf, "wind": 1.0}, 1.0)
 
 
-def test_retries_send_the_same_id(onepass, unreliable):
-    """A broken connection and a 503 are tried again, as the same feedback."""
+@pytest.mark.parametrize("of", ["id", "key"])
+def test_retries_send_the_same_id(onepass, unreliable, of):
+    """A broken connection and a 503 are tried again: a row by its id, a batch without ids by its Idempotency-Key."""
     url, _, bodies = unreliable
     with onepass.Onepass(url) as service:
-        assert 1 == service.model("m").feedback({"a": 1.0}, 2.0)["rows"]
-    assert 3 == len(bodies)
-    assert bodies[0]["id"] is not None
-    assert [bodies[0]] * 3 == bodies
-
-
-def test_retries_of_a_batch_send_the_same_key(onepass, unreliable):
-    """A batch without ids is recognised by its Idempotency-Key."""
-    url, _, bodies = unreliable
-    with onepass.Onepass(url) as service:
-        service.model("m").partial_fit([{"a": 1.0}], [2.0])
-    assert 3 == len(bodies)
-    assert bodies[0]["key"] is not None
+        model = service.model("m")
+        assert of == "key" or 1 == model.feedback({"a": 1.0}, 2.0)["rows"]
+        assert of == "id" or model.partial_fit([{"a": 1.0}], [2.0])
+    assert (3, True) == (len(bodies), bodies[0][of] is not None)
     assert [bodies[0]] * 3 == bodies
 
 

@@ -1,6 +1,8 @@
 """What is past its time leaves the store, also where nobody appends: by every process, in bounded pieces."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -50,9 +52,18 @@ async def test_of_a_model_that_is_gone_nothing_is_removed(model):
     assert before == await model.contents()
 
 
-def _sweeper(connection: Connection) -> tuple[Sweeper, Stats]:
-    stats = Stats()
-    return Sweeper(connection, stats), stats
+@asynccontextmanager
+async def sweeping(connection: Connection, processes: int = 1) -> AsyncIterator[list[Stats]]:
+    """Sweepers at work, each with its counters; none of them ends by itself."""
+    counters = [Stats() for _ in range(processes)]
+    tasks = [asyncio.create_task(Sweeper(connection, stats).run()) for stats in counters]
+    try:
+        yield counters
+        assert not any(task.done() for task in tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture
@@ -70,44 +81,28 @@ async def test_a_store_without_traffic_forgets_what_is_past_its_time(model, quic
         models.append(Model(model.connection, name=f"n{k}"))
     for each in models:
         await each.append(many(*[f"i{k}" for k in range(950)]), id_ttl_ms=1)
-    both = [_sweeper(model.connection) for _ in range(2)]
-    tasks = [asyncio.create_task(own.run()) for own, _ in both]
 
     async def empty() -> bool:
         return {(1, 0, 0, 0, 0)} == {await each.shape() for each in models}
 
-    await until(empty)
-    assert 8 * 950 == sum(stats.swept for _, stats in both)
-    for task in tasks:
-        assert not task.done()
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async with sweeping(model.connection, 2) as both:
+        await until(empty)
+        assert 8 * 950 == sum(stats.swept for stats in both)
 
 
 async def test_a_full_store_is_swept_all_the_same(model, quick):
     """Removing is how room is made."""
     await model.append(many(*[f"i{k}" for k in range(950)]), id_ttl_ms=1)
     await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
-    own, stats = _sweeper(model.connection)
-    task = asyncio.create_task(own.run())
-
-    async def empty() -> bool:
-        return 0 == (await model.shape())[1]
-
-    await until(empty)
-    assert (950, False) == (stats.swept, task.done())
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with sweeping(model.connection) as (stats,):
+        await until(lambda: 950 == stats.swept)
+    assert 0 == (await model.shape())[1]
 
 
 async def test_a_store_that_does_not_answer_is_waited_for(quick, monkeypatch, tmp_path):
     """The sweeper lives on."""
     monkeypatch.setattr(sweeper, "BACKOFF_S", 0.01)
     connection = Connection(f"unix://{tmp_path}/nobody", 0.1)
-    own, _ = _sweeper(connection)
-    task = asyncio.create_task(own.run())
-    await asyncio.sleep(0.2)
-    assert not task.done()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with sweeping(connection):
+        await asyncio.sleep(0.2)
     await connection.close()

@@ -129,10 +129,13 @@ async def test_a_read_key_changes_nothing(guarded):
         if route.startswith("GET "):
             answer = await ask(guarded, route, "a-one", "read", method="HEAD")
             assert (403 if own.scope == "admin" else 200, b"") == (answer.status_code, answer.content), route
-    tracked = {**row(1), "track": True}
-    problem(await guarded.ask("POST", "/models/a-one/predict", json=tracked, headers=as_("read")), 403)
-    body = {**API["POST /v2/models/{name}/infer"].body, "parameters": {"track": True}}
-    problem(await guarded.ask("POST", "/v2/models/a-one/infer", json=body, headers=as_("read")), 403)
+    for path, tracked in (
+        ("/models/a-one/predict", {"track": True}),
+        ("/models/a-one/predict/batch", {"track": True}),
+        ("/v2/models/a-one/infer", {"parameters": {"track": True}}),
+    ):
+        body = {**API[f"POST {path.replace('a-one', '{name}')}"].body, **tracked}
+        problem(await guarded.ask("POST", path, json=body, headers=as_("read")), 403)
     assert before == await settled(guarded)
 
 

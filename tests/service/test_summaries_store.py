@@ -27,36 +27,21 @@ async def stored(model):
 
 
 def test_a_record_is_read_as_it_was_written():
-    """Version and time in front; a model out of service keeps its figures; what cannot be read is none."""
+    """With the type of its label; a model out of service keeps its figures; what cannot be read is none."""
     assert StoredSummary(7, 1_700_000_000_007, SUMMARY) == decode(record(7))
     assert StoredSummary(7, 1_700_000_000_007, SUMMARY._replace(phase="down")) == decode(
         encode(down(decode(record(7))))
     )
+    for label in ("x", 7, True, None):
+        drift = LastDrift(5, 6, "class_mean", label)
+        read = decode(encode(StoredSummary(1, 1, SUMMARY._replace(drift=drift, mean_cost=0.0)))).figures
+        assert (drift, type(label), 0.0) == (read.drift, type(read.drift.label), read.mean_cost)
     for unread in (None, b"", b"x", b"7:8:", b"7:8:[2]", b"7:8:{}", b"a:8:" + encode_first(SUMMARY)):
         assert None is decode(unread)
 
 
-def test_what_older_code_wrote_is_read():
-    """Records without drift and challengers tell of none."""
-    old = b'7:8:[1,"rls","regression",3,0.25,1.5,"steady"]'
-
-    def again(**figures):
-        known = decode(old)
-        return decode(encode(known._replace(figures=known.figures._replace(**figures)))).figures
-
-    assert (None, 0, 0, None, None, None, ()) == decode(old).figures[-7:]
-    assert (None, 2, 1, None, None, None, ()) == decode(
-        b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",null,2,1]'
-    ).figures[-7:]
-    assert 0.0 == again(mean_cost=0.0, baseline_cost=0.0).mean_cost
-    for label in ("x", 7, True, None):
-        drift = LastDrift(5, 6, "class_mean", label)
-        read = again(drift=drift, challengers=3, ahead=1).drift
-        assert (drift, type(label)) == (read, type(read.label))
-
-
 def test_a_record_of_another_format_is_not_read():
-    """Fields may follow; another number in front means other fields."""
+    """Fields may follow, or lack at the end; another number in front means other fields."""
     drift = LastDrift(5, 6, "class_mean", None)
     known = StoredSummary(
         7, 8, Summary("rls", "regression", 3, 0.25, 1.5, "steady", drift, 2, 1, 0.5, 0.0, 0.125, (0.25, 0.5))
@@ -64,6 +49,8 @@ def test_a_record_of_another_format_is_not_read():
     assert known == decode(
         b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,0.125,[0.25,0.5],9]'
     )
+    short = decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady"]')
+    assert (None, 0, 0, None, None, None, ()) == short.figures[-7:]
     assert None is decode(b'7:8:[2,"rls","regression",3,0.25,1.5,"steady"]')
 
 
