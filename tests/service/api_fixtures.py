@@ -237,3 +237,9 @@ async def start(store_url: str) -> AsyncIterator[Start]:
 async def api(start: Start) -> Api:
     """A service with the default settings."""
     return await start()
+
+
+@pytest.fixture(scope="module")
+async def document(api: Api) -> Any:
+    """What /openapi.json says."""
+    return await api.get("/openapi.json")

@@ -46,12 +46,8 @@ async def test_a_challenger_is_put_shown_and_taken_away(api):
     told = await put(api, path, "other", VIGO)
     incarnation = {"incarnation": (await api.get(path))["incarnation"]}
     assert {"other": told} == {name: one | incarnation for name, one in (await listed(api, path)).items()}
-    assert (5, 0, "never", "vigo") == (
-        told["since_version"],
-        told["rows"],
-        told["config"]["promote"],
-        told["config"]["algorithm"],
-    )
+    assert (5, 0) == (told["since_version"], told["rows"])
+    assert {"promote": "never", "algorithm": "vigo"}.items() <= told["config"].items()
     assert {"mean": None, "low": None, "high": None, "confidence": 0.95, "rows": 0} == told["difference"]
     before = await api.get(path)
     assert told == await put(api, path, "other", VIGO, 200)

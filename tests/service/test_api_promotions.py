@@ -51,10 +51,8 @@ async def test_a_challenger_that_is_not_shown_to_be_better_is_promoted_by_force_
     (one,) = await listed(api, path)
     difference = one["difference"]
     assert f"{difference['rows']} rows were compared; difference {difference['mean']:.4g}, " in refused["detail"]
-    assert (
-        f"interval {difference['low']:.4g} to {difference['high']:.4g}; promotion needs {ASKED_ROWS_MIN} rows"
-        in (refused["detail"])
-    )
+    needs = f"interval {difference['low']:.4g} to {difference['high']:.4g}; promotion needs {ASKED_ROWS_MIN} rows"
+    assert needs in refused["detail"]
     for body in ({"force": "yes"}, {"force": 1}, {"colour": True}):
         problem(await promote(api, path, json=body), 422, next(iter(body)))
     for content, status in ((b"nonsense", 400), (b"[]", 422), (b" ", 409)):

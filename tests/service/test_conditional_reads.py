@@ -74,11 +74,8 @@ async def test_what_depends_on_the_version_only_has_its_tag(api):
         answer = await api.ask("GET", path + below, headers=ANY)
         assert (200, False) == (answer.status_code, "etag" in answer.headers)
     head, whole = [await api.ask(method, path) for method in ("HEAD", "GET")]
-    assert (200, b"", whole.headers["content-length"]) == (
-        head.status_code,
-        head.content,
-        head.headers["content-length"],
-    )
+    assert (200, b"") == (head.status_code, head.content)
+    assert whole.headers["content-length"] == head.headers["content-length"]
     await api.post(f"{path}/feedback", ROW)
     for below in TAGGED:
         again = await api.ask("GET", path + below, headers={"If-None-Match": tag})

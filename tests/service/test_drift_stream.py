@@ -34,11 +34,8 @@ async def test_events_come_as_they_are_listed(watched):
     await raise_alarms(watched, path, 2)
     await settled(watched, path)
     async with listening(watched) as client:
-        assert (200, "text/event-stream; charset=utf-8", "no-store") == (
-            client.status,
-            client.headers["content-type"],
-            client.headers["cache-control"],
-        )
+        assert (200, "no-store") == (client.status, client.headers["cache-control"])
+        assert "text/event-stream; charset=utf-8" == client.headers["content-type"]
         assert "content-length" not in client.headers
         for count in (1, 3):
             await raise_alarms(watched, path, count)

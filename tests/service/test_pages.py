@@ -72,11 +72,8 @@ async def test_a_browser_is_shown_a_page_where_there_is_nothing(api):
     for path, slug in (("/nonsense", "no-route"), ("/some/<b>", "no-route"), ("/guide/none", "not-found")):
         told = problem(await api.ask("GET", path), 404)
         shown = await api.ask("GET", path, headers=browser)
-        assert (404, "text/html; charset=utf-8", "Accept") == (
-            shown.status_code,
-            shown.headers["content-type"],
-            shown.headers["vary"],
-        )
+        assert (404, "Accept") == (shown.status_code, shown.headers["vary"])
+        assert "text/html; charset=utf-8" == shown.headers["content-type"]
         root = "../" * (path.count("/") - 1) or "./"
         assert {root, f"{root}guide", f"{root}docs", f"{root}problems/{slug}"} <= set(addresses(shown.text))
         assert told["detail"] in html.unescape(shown.text)
@@ -86,11 +83,8 @@ async def test_a_browser_is_shown_a_page_where_there_is_nothing(api):
         assert status == (answer := await api.ask(method, path, headers=browser)).status_code
         assert "json" in answer.headers["content-type"]
     wrong = await api.ask("GET", "/models/no/predict", headers=browser)
-    assert (405, "POST", "text/html; charset=utf-8") == (
-        wrong.status_code,
-        wrong.headers["allow"],
-        wrong.headers["content-type"],
-    )
+    assert (405, "POST") == (wrong.status_code, wrong.headers["allow"])
+    assert "text/html; charset=utf-8" == wrong.headers["content-type"]
 
 
 async def test_an_asset_is_kept_for_good_under_its_digest_only(api):

@@ -36,10 +36,7 @@ def test_precedence() -> None:
     [
         (({"port": "x"}, None, {}), "--port: "),
         (({}, None, {"ONEPASS_PORT": "x"}), "ONEPASS_PORT: "),
-        (
-            ({}, None, {"ONEPASS_DURABILITY": "alwys"}),
-            "ONEPASS_DURABILITY: Input should be 'always' or",
-        ),
+        (({}, None, {"ONEPASS_DURABILITY": "alwys"}), "ONEPASS_DURABILITY: Input should be 'always' or"),
         (({}, "a.env", {}), "a.env: ONEPASS_PORT: "),
         (({}, "a.toml", {}), "a.toml: port: "),
         (({}, "broken.toml", {}), "broken.toml: "),
@@ -71,9 +68,8 @@ def test_secrets_from_files() -> None:
     Path("hooks").write_text("http://a\n\n http://b\n")
     found = gather({}, None, {"ONEPASS_API_KEYS_FILE": "keys"})
     assert "me:s3cret:admin\n\nyou:other:read\n" == found.settings.api_keys.get_secret_value()
-    assert (
-        "http://a,http://b" == gather({}, None, {"ONEPASS_WEBHOOKS_FILE": "hooks"}).settings.webhooks.get_secret_value()
-    )
+    hooks = gather({}, None, {"ONEPASS_WEBHOOKS_FILE": "hooks"}).settings.webhooks
+    assert "http://a,http://b" == hooks.get_secret_value()
     assert {"redis_url", "api_keys", "webhooks", "webhook_secret"} == sources.SECRETS
     assert [] == found.notes
 
