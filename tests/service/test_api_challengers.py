@@ -20,14 +20,6 @@ def turning(rows, start=0):
     }
 
 
-def rotating(rows, start=0):
-    """Labelled rows of two classes whose boundary never stands still: without forgetting nothing is learned of it."""
-    X, angle = np.random.default_rng(1).normal(size=(start + rows, 2))[start:], np.arange(start, start + rows) / 100
-    score = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
-    labels = ["UP" if one > 0 else "DOWN" for one in score]
-    return {"columns": ["a", "b"], "data": X.tolist(), "labels": labels}
-
-
 async def put(api, path, name, body, status=201, **how):
     """The answer to a challenger that is put beside a model."""
     answer = await api.ask("PUT", f"{path}/challengers/{name}", json=body, **how)
@@ -95,23 +87,6 @@ async def test_a_promotion_is_a_mark_and_rows_count_on(api):
     assert ["previous"] == found["errors"][0]["allowed"]
     assert {"version", "rows"} <= set(await api.post(f"{path}/reset"))
     assert {"previous": 0} == {name: one["rows"] for name, one in (await listed(api, path)).items()}
-
-
-async def test_a_better_challenger_is_promoted_by_itself_at_one_row(api, start):
-    """On every replica and after a reload: the answers change in the middle of a batch, and the states agree."""
-    path = await api.new({**DFOP, "algorithm": "rls"})
-    other = await start()
-    await put(api, path, "fast", {"algorithm": "dfop", "promote": "auto"})
-    for begin in range(0, 1200, 400):
-        await api.post(f"{path}/feedback/batch", rotating(400, begin))
-    (mark,) = [one for one in (await api.get(f"{path}/metrics"))["marks"] if one["kind"] == "promotion"]
-    assert ("fast", "auto", 0) == (mark["challenger"], mark["by"], mark["row"] % 100)
-    assert await api.state(path) == await other.state(path)
-    assert await listed(api, path) == await listed(other, path)
-    await api.post(f"{path}/snapshots", status=201)
-    await api.post(f"{path}/feedback/batch", rotating(50, 1200))
-    late = await start()
-    assert await api.state(path) == await late.state(path)
 
 
 @pytest.mark.parametrize(

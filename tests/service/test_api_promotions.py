@@ -69,17 +69,6 @@ async def test_a_challenger_that_is_not_shown_to_be_better_is_promoted_by_force_
     assert "learner_rows" not in (await api.get(path))["info"]
 
 
-async def test_confidence_is_shared_among_challengers(api):
-    """With k of them each interval has 1 - 0.05 / k, and is wider."""
-    path = await contest(api, 60)
-    (before,) = [one["difference"] for one in await listed(api, path)]
-    await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "fesl_c"})
-    after, _ = [one["difference"] for one in await listed(api, path)]
-    assert [0.95, 0.975] == [before["confidence"], after["confidence"]]
-    assert after["low"] < before["low"] < before["mean"] < before["high"] < after["high"]
-    assert before["mean"] == after["mean"]
-
-
 async def test_the_snapshot_before_outlives_others_and_the_log(start):
     """It is listed and restored after many others, while the log is trimmed; the next one takes its place."""
     api = await start(snapshots_kept=2)

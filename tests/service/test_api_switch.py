@@ -209,34 +209,3 @@ async def test_a_model_is_put_again_with_the_features_of_now(api):
     assert 200 == (await api.client.patch(path, json={"on_drift": "reset"})).status_code
     for features in (OLD, NEW):
         assert 200 == (await api.ask("PUT", path, json={**put, "features": features, "on_drift": "reset"})).status_code
-
-
-async def test_a_switch_redefines_a_kept_name(api):
-    """More categories and other bounds under the same names: one value a row, read by both sides; then only the new."""
-    day = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
-    wider = {**day, "categories": ["tue", "wed", "mon"]}
-    path = await api.new({**DFOP, "unknown": "error"}, features=["a", day])
-
-    def body(at, days):
-        return {"features": {"a": row(at)["a"], "day": days[at % len(days)]}, "label": label(at)}
-
-    for at in range(12):
-        await api.post(f"{path}/feedback", body(at, ["mon", "tue"]))
-    tracked = await api.post(f"{path}/predict", {"features": {"a": 0.1, "day": "mon"}, "track": True})
-    problem(await api.ask("POST", f"{path}/feedback", json=body(1, ["wed"])), 422, "features.day")
-    begun = await switch(api, path, {"action": "begin", "features": [{"name": "a", "max": 1}, wider]})
-    assert [{"name": "a", "type": "numeric", "max": 1.0}, wider] == begun["next"]
-    for at in range(12):
-        assert (await api.post(f"{path}/feedback", body(at, ["mon", "tue", "wed"])))["learned"]
-    table = {"columns": ["day", "a"], "data": [["wed", 0.2], ["tue", 0.4]]}
-    assert 14 == (await api.post(f"{path}/features/overlap", table))["overlap_rows"]
-    assert 26 == (await api.post(f"{path}/feedback/batch", {**table, "labels": ["UP", "DOWN"]}))["rows"]
-    await api.post(f"{path}/predict", {"features": {"a": 0.1, "day": "mon"}})
-    assert "ensemble" == (await switch(api, path, "complete"))["phase"]
-    assert (await api.post(f"{path}/feedback", body(1, ["wed"])))["learned"]
-    late = {"prediction_id": tracked["prediction_id"], "label": "UP"}
-    assert (await api.post(f"{path}/feedback", late))["learned"]
-    shown = await api.get(f"{path}/weights")
-    assert ({"a", "day=tue", "day=wed", "day=mon"}, True) == (set(shown["weights"]["UP"]), shown["share"] > 0)
-    numeric = {"action": "begin", "features": ["a", {"name": "day", "type": "numeric"}]}
-    problem(await api.ask("POST", f"{path}/features/switch", json=numeric), 422, "features[1]")
