@@ -1,5 +1,6 @@
 """A real server per engine and session, an empty store per test, and a writer that appends to one model."""
 
+import asyncio
 import atexit
 import contextlib
 import importlib.util
@@ -173,6 +174,16 @@ async def model(connection: Connection) -> Model:
     """A model that was just created."""
     assert (await Catalog(connection).create("m", INCARNATION, b"{}")).created
     return Model(connection)
+
+
+async def next_command(reader: asyncio.StreamReader) -> list[bytes]:
+    """The words of the next command that a client of a store sends; none at its end."""
+    line = await reader.readline()
+    return [(await _word(reader))[:-2] for _ in range(int(line[1:] or 0))]
+
+
+async def _word(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readexactly(int((await reader.readline())[1:]) + 2)
 
 
 def one(id_: str, blob: bytes = b"row", digest: str = "d", pending: str | None = None) -> SegmentIn:

@@ -160,16 +160,6 @@ async def test_missing_values_in_every_form(api):
     assert [told["probabilities"][0], told["probabilities"][3]] == absent["probabilities"]
 
 
-async def test_a_batch_of_one_row_has_metrics_too(api):
-    """Of that one row."""
-    path = await api.learnt(RLS)
-    answer = await api.post(f"{path}/feedback/batch", {**columnar(1), "labels": [2]})
-    assert (1, answer["losses"][0]) == (answer["metrics"]["rows"], answer["metrics"]["mse"])
-    path = await api.learnt()
-    answer = await api.post(f"{path}/feedback/batch", {**columnar(1), "labels": ["UP"]})
-    assert (1, 1 - answer["losses"][0]) == (answer["metrics"]["rows"], answer["metrics"]["accuracy"])
-
-
 async def test_a_regression_batch(api):
     """Squared errors, and mse, mae and r2 of the batch."""
     path = await api.new(RLS)

@@ -215,15 +215,3 @@ async def test_an_observer_of_numbers(api):
     assert (8, 5) == (found["rows"], found["unscored"])
     assert 4.0 == found["overall"]["mse"] == found["baselines"]["served"]["mse"]
     assert 4.0 == (await api.post(f"{path}/evaluate", batch))["metrics"]["mse"]
-
-
-async def test_a_second_service_has_the_same_state(start):
-    """From the log, with rows of every kind in it."""
-    one, other = await start(), await start()
-    path = await one.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
-    await one.post(f"{path}/feedback/batch", {**COLUMNS, "served": OFTEN_WRONG})
-    await one.post(f"{path}/feedback", {"features": ROWS[0], "label": "UP", "served": "UP"})
-    await one.post(f"{path}/feedback", {"features": ROWS[0], "label": "UP"})
-    tracked = await one.post(f"{path}/predict", {"features": ROWS[0], "track": True, "served": "DOWN"})
-    await one.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "UP"})
-    assert await one.state(path) == await other.state(path)

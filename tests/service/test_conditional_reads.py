@@ -4,7 +4,7 @@ import pytest
 
 from core.learners.catalogue import ALGORITHMS
 from service.api.models.documents import RELEASE, matches
-from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.api_fixtures import features, problem
 from tests.service.sparse_rows import SPAM, lists
 
 ROW = {"features": features(0), "label": "UP"}
@@ -107,19 +107,6 @@ async def test_every_change_has_a_tag_of_its_own_and_what_changes_nothing_has_no
     assert unchanged(await api.ask("GET", path, headers={"If-None-Match": tags[-1]}), tags[-1])
     await api.post(f"{path}/feedback", {"prediction_id": predicted["prediction_id"], "label": "UP"})
     assert tags[-1] != await tag_of(api, path)
-
-
-async def test_a_model_that_was_created_again_is_another_one(api):
-    """Also at the same version, with the same body."""
-    path = await api.learnt()
-    tag, body = await tag_of(api, path), (await api.get(path))["config"]
-    await api.ask("DELETE", path)
-    problem(await api.ask("GET", path, headers=ANY), 404)
-    assert 201 == (await api.ask("PUT", path, json=DFOP)).status_code
-    for row in range(3):
-        await api.post(f"{path}/feedback", {"features": features(row), "label": DFOP["labels"][row % 2]})
-    again = await api.ask("GET", path, headers={"If-None-Match": tag})
-    assert (200, 3, body) == (again.status_code, again.json()["version"], again.json()["config"])
 
 
 async def test_a_request_is_checked_before_it_is_answered_304(start):

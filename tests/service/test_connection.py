@@ -17,7 +17,7 @@ from service.store.redis.connection import Call, Connection, Script
 from service.store.redis.redis_errors import reply_error, unavailable
 from service.store.states.snapshots import Snapshots
 from tests.listening import listening
-from tests.service.store_fixtures import INCARNATION, Model
+from tests.service.store_fixtures import INCARNATION, Model, next_command
 
 ECHO = Script("return ARGV[1]")
 SECRET = "secret-host"
@@ -33,8 +33,7 @@ class Counting:
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while line := await reader.readline():
-                words = [await self._word(reader) for _ in range(int(line[1:]))]
+            while words := await next_command(reader):
                 if words[0] == b"CLIENT":
                     writer.write(b"+OK\r\n")
                     continue
@@ -45,10 +44,6 @@ class Counting:
             pass
         finally:
             writer.close()
-
-    async def _word(self, reader: asyncio.StreamReader) -> bytes:
-        size = int((await reader.readline())[1:])
-        return (await reader.readexactly(size + 2))[:-2]
 
 
 @asynccontextmanager

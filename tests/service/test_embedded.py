@@ -302,17 +302,18 @@ def test_a_long_path_has_its_socket_elsewhere(start, directory):
         socket.parent.rmdir()
 
 
-def _aof(directory: Path) -> Path:
+def stopped(start, directory: Path) -> Path:
+    """The append-only file of a store that was given one key and stopped."""
+    store = start()
+    with client(store) as redis:
+        redis.set("x", "y")
+    store.stop()
     return next(path for path in (directory / "data").rglob("*.incr.aof"))
 
 
 def test_a_torn_tail_is_cut_off(start, directory):
     """What a power cut leaves of the last command; everything before it is there."""
-    store = start()
-    with client(store) as redis:
-        redis.set("x", "y")
-    store.stop()
-    with _aof(directory).open("ab") as aof:
+    with stopped(start, directory).open("ab") as aof:
         aof.write(b"*3\r\n$3\r\nSET\r\n$1\r\nz")
     with client(start()) as redis:
         assert ["x"] == redis.keys()
@@ -320,15 +321,12 @@ def test_a_torn_tail_is_cut_off(start, directory):
 
 def test_corrupt_data_are_refused_with_the_servers_own_words(start, directory):
     """Nothing is reset; the directory is free again for whoever repairs it."""
-    store = start()
-    with client(store) as redis:
-        redis.set("x", "y")
-    store.stop()
-    whole = _aof(directory).read_bytes()
-    _aof(directory).write_bytes(b"#" + whole)
+    aof = stopped(start, directory)
+    whole = aof.read_bytes()
+    aof.write_bytes(b"#" + whole)
     with pytest.raises(CannotStart, match="(?s)exited immediately.*Bad file format"):
         start()
-    _aof(directory).write_bytes(whole)
+    aof.write_bytes(whole)
     with client(start()) as redis:
         assert ["x"] == redis.keys()
 

@@ -13,7 +13,7 @@ from service.store.log.log import LARGE_APPEND_BYTES, Log
 from service.store.redis.connection import Call, Connection, Safety, Script
 from service.store.redis.node import LARGE_BYTES_PER_S
 from tests.listening import listening
-from tests.service.store_fixtures import Model, many
+from tests.service.store_fixtures import Model, many, next_command
 
 TIMEOUT_S = 1.0
 SLOW = Script("slow")
@@ -26,11 +26,7 @@ async def slow_server(delay_s: float | None) -> AsyncIterator[str]:
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while line := await reader.readline():
-                words = []
-                for _ in range(int(line[1:])):
-                    size = int((await reader.readline())[1:])
-                    words.append((await reader.readexactly(size + 2))[:-2])
+            while words := await next_command(reader):
                 if SLOW.sha.encode() in words:
                     await asyncio.sleep(600 if delay_s is None else delay_s)
                 writer.write(b"+OK\r\n")

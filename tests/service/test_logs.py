@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
@@ -19,7 +18,6 @@ from service.api.routes import ROUTES
 from service.runtime.engine import Engine
 from service.runtime.replicas.log_reader import LogReader
 from service.server.drain import Drain
-from service.server.http_protocol import Gate
 from tests.service.api_fixtures import problem
 
 logger = logging.getLogger("service.tests")
@@ -192,14 +190,6 @@ def test_a_service_logs_as_it_is_told(tmp_path):
         line for line in found if line["event"] == "answered"
     ).items()
     assert any(line["logger"] == "uvicorn.error" for line in found)
-
-
-def test_the_gate_warns_now_and_then(said):
-    """Lines that could be many are one in so many seconds."""
-    gate = Gate(1, lambda _: None, time.monotonic)
-    for _ in range(3):
-        gate.full()
-    assert 1 == len(lines(said))
 
 
 async def test_the_log_names_keys(start, said):
