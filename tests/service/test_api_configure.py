@@ -171,19 +171,6 @@ async def test_labels_are_added_while_the_model_learns(api, start):
     problem(await api.ask("PATCH", path, json={"add_labels": ["SAME", "SAME"]}), 422, "add_labels[1]")
 
 
-async def test_where_no_category_can_be_added_the_way_is_a_switch(api):
-    """By the learner, or after a change; while one is under way it is a conflict."""
-    body = {"algorithm": "vigo", "features": ["a", DAYS]}
-    added = {"add_categories": {"day": ["sun"]}}
-    found = problem(await api.ask("PATCH", await api.new(body), json=added), 422, "add_categories")
-    assert "/features/switch" in found["errors"][0]["problem"]
-    path = await api.new(features=["a", DAYS])
-    await api.post(f"{path}/features/switch", {"action": "begin", "features": ["b", "day"]})
-    problem(await api.ask("PATCH", path, json=added), 409)
-    await api.post(f"{path}/features/switch", {"action": "complete", "force": True})
-    problem(await api.ask("PATCH", path, json=added), 422, "add_categories")
-
-
 async def test_a_retired_label_is_not_answered(api):
     """By a row, a batch or an Open Inference answer; feedback with it is refused until it is added again."""
     path = await api.new(labels=["UP", "DOWN", "SAME"])

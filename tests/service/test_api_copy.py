@@ -47,18 +47,6 @@ async def test_a_copy_is_as_its_model_and_goes_on_by_itself(api, kind):
     assert (12, 13) == ((await api.get(path))["rows"], (await api.get(f"/models/{name}"))["rows"])
 
 
-async def test_a_copy_in_the_middle_of_a_change_of_features(api):
-    """Its mapping goes along; both complete the change alike."""
-    path = await api.learnt(RLS, rows=20)
-    await api.post(f"{path}/features/switch", {"action": "begin", "features": ["b", "c"]})
-    rows = {"columns": ["a", "b", "c"], "data": [[at / 9, at % 4, at * at / 50] for at in range(12)]}
-    await api.post(f"{path}/feedback/batch", {**rows, "labels": [0.5 * at for at in range(12)]})
-    name = f"{path.rpartition('/')[2]}.overlap"
-    assert "overlap" == (await copied(api, path, name))["phase"]
-    found = [await api.post(f"{one}/features/switch", {"action": "complete"}) for one in (path, f"/models/{name}")]
-    assert found[0]["ensemble"] == found[1]["ensemble"]
-
-
 async def test_ids_predictions_and_drift_events_are_not_copied(api):
     """The copy learns a row again that its model knows by its id, and has no predictions that wait, and no events."""
     path = await api.new(watch={"error_rate": {"batch_size": 16, "delta": 0.5}, "episode_rows": 0})

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from tests.service.api_fixtures import CSV, JSON, NPY, RLS, columnar, npy, problem
@@ -81,15 +80,6 @@ async def test_words_for_missing_values_among_categories(api):
     body = {"columns": ["x", "day"], "data": data, "labels": [1, 2, 3]}
     expected = await api.post(f"{paths[1]}/feedback/batch", body)
     assert {**expected, "incarnation": answer["incarnation"]} == answer
-
-
-async def test_many_missing_values_are_read_alike(api):
-    """In the thread that reads large bodies, whichever word stands for them."""
-    path, rows = await api.learnt(missing="mean"), 20_000
-    cells = np.where(np.arange(2 * rows).reshape(-1, 2) % 7 == 0, "NA", "0.12345")
-    lines = "\n".join(["a,b", *map(",".join, cells.tolist())])
-    told = await api.post(f"{path}/predict/batch", content=lines, headers=CSV)
-    assert told == await api.post(f"{path}/predict/batch", content=lines.replace("NA", ""), headers=CSV)
 
 
 @pytest.mark.parametrize("cell", ['"0,5"', '"1.000,5"'])

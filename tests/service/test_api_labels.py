@@ -33,18 +33,6 @@ async def test_odd_labels_are_ordinary_ones(api, declared):
     assert same(ODD, batch["classes"])
 
 
-@pytest.mark.parametrize("first", ODD)
-async def test_an_odd_label_alone_is_predicted(api, first):
-    """The only class there is, and not nothing."""
-    for body in ({"json": {**ROW, "label": first}}, {"json": {**columnar(1), "labels": [first]}}):
-        path = await api.new(labels=None)
-        route = "feedback/batch" if "labels" in body["json"] else "feedback"
-        assert 200 == (await api.ask("POST", f"{path}/{route}", **body)).status_code
-        answer = await api.post(f"{path}/predict", ROW)
-        assert same([first], [answer["prediction"]])
-        assert 0.0 == (await api.post(f"{path}/feedback", {**ROW, "label": first}))["loss"]
-
-
 async def test_a_whole_float_is_the_integer(api):
     """1.0 is 1, -0.0 is 0, 1e2 is 100: as labels and as declared ones."""
     path = await api.new(labels=[0, 1.0, 100])

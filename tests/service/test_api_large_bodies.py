@@ -161,20 +161,6 @@ def large(body):
     return {"content": content + b" " * (THREAD_BYTES + 1 - len(content)), "headers": JSON}
 
 
-async def test_a_large_batch_is_learned_and_predicted_as_a_small_one(api):
-    """The same rows leave the same model, whoever reads them."""
-    near, away = await api.new(), await api.new()
-    for start in range(0, MANY, 5_000):
-        part = slice(start, start + 5_000)
-        body = {"columns": TABLE["columns"], "data": TABLE["data"][part], "labels": MANY_LABELS[part]}
-        told = await api.post(f"{near}/feedback/batch", body)
-        answer = await api.ask("POST", f"{away}/feedback/batch", **large(body))
-        assert (200, told["predictions"]) == (answer.status_code, answer.json()["predictions"])
-    assert (await api.get(f"{near}/weights"))["weights"] == (await api.get(f"{away}/weights"))["weights"]
-    predicted = await api.ask("POST", f"{away}/predict/batch", **large(TABLE))
-    assert (await api.post(f"{near}/predict/batch", TABLE))["predictions"] == predicted.json()["predictions"]
-
-
 @pytest.mark.parametrize(
     ("content", "headers", "status", "field"),
     [

@@ -144,24 +144,6 @@ async def test_a_version_of_another_incarnation_is_409(api):
         problem(await api.ask("GET", f"{path}{read}", params=fresh), 409)
 
 
-async def test_every_model_answer_names_the_incarnation(api):
-    """Whatever is read of a model or done to it says which one it was."""
-    path = await api.learnt()
-    incarnation = (await api.get(path))["incarnation"]
-    row = {"features": {"a": 1, "b": 2}}
-    table = {"columns": ["a", "b"], "data": [[1, 2]]}
-    answers = [
-        await api.get(path + read) for read in ("", "/metrics", "/weights", "/pending", "/snapshots")
-    ] + [
-        await api.post(f"{path}/predict", row),
-        await api.post(f"{path}/feedback", {**row, "label": "UP"}),
-        await api.post(f"{path}/predict/batch", table),
-        await api.post(f"{path}/feedback/batch", {**table, "labels": ["UP"]}),
-        await api.post(f"{path}/reset"),
-    ]  # fmt: skip
-    assert {incarnation} == {answer["incarnation"] for answer in answers}
-
-
 async def test_the_catalogue_describes_every_algorithm(api):
     """Ids, tasks, paper, equation, and params as a JSON Schema that fits the defaults."""
     catalogue = (await api.get("/algorithms"))["algorithms"]

@@ -83,14 +83,6 @@ async def test_feedback_answers_what_was_said_before(api):
     assert 0.0 == (await api.post(f"{path}/feedback", {**ROW, "label": now}))["loss"]
 
 
-async def test_feedback_of_a_regression_answers_the_squared_error(api):
-    """Of the number that predict would have told."""
-    path = await api.learnt(RLS, rows=6)
-    told = (await api.post(f"{path}/predict", ROW))["prediction"]
-    answer = await api.post(f"{path}/feedback", {**ROW, "label": 3})
-    assert (told, (told - 3) ** 2) == (answer["prediction"], answer["loss"])
-
-
 async def test_feedback_may_carry_a_discount(api):
     """Gdfop takes one per row, and it makes a difference."""
     states = []

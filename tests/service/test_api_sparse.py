@@ -99,20 +99,6 @@ async def test_an_explanation_names_the_names_of_the_row(api):
     problem(await api.ask("GET", f"{path}/effects"), 409)
 
 
-async def test_predictions_survive_a_restart(start):
-    """A second service on the same store predicts the same, from a snapshot and from the log."""
-    first, second = await start(), await start()
-    for snapshot in (False, True):
-        path = await first.new(SPAM)
-        await first.post(f"{path}/feedback/batch", lists(ROWS * 5, labels=LABELS * 5))
-        if snapshot:
-            await first.post(f"{path}/snapshots", status=201)
-            await first.post(f"{path}/feedback", {"features": ROWS[0], "label": "ham"})
-        expected = await first.post(f"{path}/predict/batch", lists())
-        assert expected == await second.post(f"{path}/predict/batch", lists())
-        assert await first.state(path) == await second.state(path)
-
-
 async def test_a_state_moves_to_another_name(api):
     """Export and import, as for every model."""
     path = await api.new(SPAM)

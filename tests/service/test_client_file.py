@@ -7,7 +7,6 @@ import ssl
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
@@ -17,6 +16,7 @@ import trustme
 
 from service.client.failures import Failed
 from service.client.session import Session
+from tests.service.client.fixtures import answering
 
 
 @pytest.fixture(scope="module")
@@ -42,51 +42,19 @@ def boiler(onepass, url):
         model.delete()
 
 
-class Unreliable(BaseHTTPRequestHandler):
-    """Does what is planned for each request (breaks the connection, or answers with a status and a problem type), then
-    takes what comes; keeps every body.
-    """
-
-    plan: list
-    bodies: list
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.bodies.append(body | {"key": self.headers["Idempotency-Key"]})
-        status, problem = self.plan.pop(0) if self.plan else (200, "none")
-        if status == 0:
-            return
-        content = json.dumps({"rows": 1, "type": f"/problems/{problem}"}).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Retry-After", "1")
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *words):
-        """Say nothing."""
-
-
 @pytest.fixture
 def unreliable():
-    """The address of an unreliable service, its plan, and the bodies that reached it."""
-    kind = type("Own", (Unreliable,), {"plan": [(0, ""), (503, "store-down")], "bodies": []})
-    server = HTTPServer(("127.0.0.1", 0), kind)
-    with serving(server) as url:
-        yield url, kind.plan, kind.bodies
+    """A service that does what is planned for each request (0: it hangs up), then takes what comes: its address, the
+    plan, and the requests that reached it.
+    """
+    plan, posted = [(0, ""), (503, "store-down")], []
 
+    def answer(_):
+        status, problem = plan.pop(0) if plan else (200, "none")
+        return (status, json.dumps({"rows": 1, "type": f"/problems/{problem}"}).encode()) if status else None
 
-@contextmanager
-def serving(server):
-    """The address of a server, which listens to the end of the block."""
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(answer, posted) as url:
+        yield url, plan, posted
 
 
 def test_needs_nothing_but_the_standard_library(onepass):
@@ -159,11 +127,12 @@ def test_refusals_say_field_and_problem(boiler, onepass):
 @pytest.mark.parametrize("of", ["id", "key"])
 def test_retries_send_the_same_id(onepass, unreliable, of):
     """A broken connection and a 503 are tried again: a row by its id, a batch without ids by its Idempotency-Key."""
-    url, _, bodies = unreliable
+    url, _, posted = unreliable
     with onepass.Onepass(url) as service:
         model = service.model("m")
         assert of == "key" or 1 == model.feedback({"a": 1.0}, 2.0)["rows"]
         assert of == "id" or model.partial_fit([{"a": 1.0}], [2.0])
+    bodies = [json.loads(body) | {"key": headers["Idempotency-Key"]} for _, headers, body in posted]
     assert (3, True) == (len(bodies), bodies[0][of] is not None)
     assert [bodies[0]] * 3 == bodies
 
@@ -177,21 +146,21 @@ def test_patience_ends(onepass):
 
 def test_a_rate_limit_is_waited_for(onepass, unreliable, monkeypatch):
     """A 429 is tried again, after its Retry-After and not before."""
-    url, plan, bodies = unreliable
+    url, plan, posted = unreliable
     plan[:], waits = [(429, "too-many-requests")], []
     monkeypatch.setattr(onepass.time, "sleep", waits.append)
     with onepass.Onepass(url) as service:
         assert 1 == service.model("m").predict({"a": 1.0})["rows"]
-    assert ([1.0], 2) == (waits, len(bodies))
+    assert ([1.0], 2) == (waits, len(posted))
 
 
 def test_a_model_out_of_service_fails_at_once(onepass, unreliable):
     """It is a 503 that no waiting ends."""
-    url, plan, bodies = unreliable
+    url, plan, posted = unreliable
     plan[:] = [(503, "model-down")] * 2
     with pytest.raises(onepass.OnepassError) as refused, onepass.Onepass(url) as service:
         service.model("m").predict({"a": 1.0})
-    assert (503, "/problems/model-down", 1) == (refused.value.status, refused.value.type, len(bodies))
+    assert (503, "/problems/model-down", 1) == (refused.value.status, refused.value.type, len(posted))
 
 
 def test_an_unknown_certificate_fails_at_once(onepass, monkeypatch):
@@ -204,8 +173,13 @@ def test_an_unknown_certificate_fails_at_once(onepass, monkeypatch):
     server.handle_error = lambda *_: None
     session = Session(f"https://127.0.0.1:{server.server_port}", patience_s=5)
     session._answered = True
-    with serving(server), onepass.Onepass(session.url, patience_s=5) as service, session:
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    with onepass.Onepass(session.url, patience_s=5) as service, session:
         with pytest.raises(onepass.OnepassError, match="CERTIFICATE_VERIFY_FAILED"):
             service.model("m").metrics()
         with pytest.raises(Failed, match="CERTIFICATE_VERIFY_FAILED"):
             session.ask("GET", "models")
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -272,21 +272,3 @@ async def test_the_media_type_of_a_body_does_not_matter(api):
     assert expected == (await api.ask("POST", f"{path}/infer", content=body)).json()
     packed = {"content": gzip.compress(body), "headers": {"Content-Encoding": "gzip"}}
     assert expected == (await api.ask("POST", f"{path}/infer", **packed)).json()
-
-
-async def test_rows_by_the_hundred_thousand(api):
-    """Large tensors are read by the process for large bodies, and answered in parts, JSON and binary alike."""
-    path = await api.learnt(rows=9)
-    numbers = np.random.default_rng(0).uniform(-1, 1, (50_000, 2))
-    tensor = {"name": "features", "datatype": "FP64", "shape": [*numbers.shape]}
-    answer = await api.ask("POST", f"{v2(path)}/infer", json={"inputs": [{**tensor, "data": numbers.tolist()}]})
-    ask = {
-        "inputs": [{**tensor, "parameters": {"binary_data_size": numbers.nbytes}}],
-        "parameters": {"binary_data_output": True},
-    }
-    packed = await api.ask("POST", f"{v2(path)}/infer", **binary(ask, numbers.tobytes()))
-    length = int(packed.headers["inference-header-content-length"])
-    said, _ = json.loads(packed.content[:length])["outputs"]
-    begin = length + said["parameters"]["binary_data_size"]
-    assert data(answer.json())["probabilities"] == np.frombuffer(packed.content[begin:]).tolist()
-    assert texts(*data(answer.json())["prediction"]) == packed.content[length:begin]

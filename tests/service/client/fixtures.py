@@ -102,6 +102,8 @@ def answering(answer: Answer, posted: list[Posted] | None = None) -> Iterator[st
             status, body = found
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
+            if status == 429:
+                self.send_header("Retry-After", "1")
             self.end_headers()
             self.wfile.write(body[:-1] if body == b"breaks off" else body)
 
