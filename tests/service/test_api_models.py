@@ -91,9 +91,8 @@ async def test_a_name_can_be_created_again_as_another_model(api):
     assert old["incarnation"] != new["incarnation"]
     assert [] == (await api.get(f"{path}/snapshots"))["snapshots"]
     assert [] == (await api.get(f"{path}/pending"))["pending"]
-    problem(
-        await api.ask("POST", f"{path}/feedback", json={"prediction_id": tracked["prediction_id"], "label": "UP"}), 404
-    )
+    late = {"prediction_id": tracked["prediction_id"], "label": "UP"}
+    problem(await api.ask("POST", f"{path}/feedback", json=late), 404)
     again = await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "DOWN", "id": "one"})
     assert not again["duplicate"]
 
@@ -122,10 +121,8 @@ async def test_a_version_that_does_not_come_is_504(start):
     for read in READS:
         answer = await hasty.ask("GET", f"{path}{read}", params={"min_version": 4})
         assert 3 == problem(answer, 504)["version"]
-    for route, body in (
-        ("predict", {"features": {"a": 1, "b": 2}}),
-        ("predict/batch", {"columns": ["a", "b"], "data": [[1, 2]]}),
-    ):
+    row, table = {"features": {"a": 1, "b": 2}}, {"columns": ["a", "b"], "data": [[1, 2]]}
+    for route, body in (("predict", row), ("predict/batch", table)):
         answer = await hasty.ask("POST", f"{path}/{route}", params={"min_version": 4}, json=body)
         assert 3 == problem(answer, 504)["version"]
     assert 3 == (await hasty.get(path, params={"min_version": 3}))["version"]
@@ -142,6 +139,19 @@ async def test_a_version_of_another_incarnation_is_409(api):
     await api.ask("PUT", path, json=DFOP)
     for read in READS:
         problem(await api.ask("GET", f"{path}{read}", params=fresh), 409)
+
+
+async def test_every_model_answer_names_the_incarnation(api):
+    """Whatever is read of a model or done to it says which one it was."""
+    path = await api.learnt()
+    incarnation = (await api.get(path))["incarnation"]
+    row = {"features": {"a": 1, "b": 2}}
+    table = {"columns": ["a", "b"], "data": [[1, 2]]}
+    bodies = {"predict": row, "feedback": {**row, "label": "UP"}, "predict/batch": table, "reset": None}
+    bodies["feedback/batch"] = {**table, "labels": ["UP"]}
+    answers = [await api.get(path + read) for read in ("", "/metrics", "/weights", "/pending", "/snapshots")]
+    answers += [await api.post(f"{path}/{route}", body) for route, body in bodies.items()]
+    assert {incarnation} == {answer["incarnation"] for answer in answers}
 
 
 async def test_the_catalogue_describes_every_algorithm(api):
