@@ -98,12 +98,19 @@ class Api:
         return answer.content
 
     async def refuses(
-        self, url: str, status: int, field: str | None = None, secret: str | None = None, **how: Any
+        self,
+        url: str,
+        status: int,
+        field: str | None = None,
+        secret: str | None = None,
+        *,
+        method: str = "POST",
+        **how: Any,
     ) -> Any:
-        """The problem document of a POST to a model that is refused, and changes nothing of it."""
-        path = "/".join(url.split("/")[:3])
+        """The problem document of a request to a model that is refused, and changes nothing of it."""
+        path = "/".join(url.partition("?")[0].split("/")[:3])
         before = self._standing.get(path) or await self.standing(path)
-        found = problem(await self.client.post(url, **how), status, field, secret)
+        found = problem(await self.client.request(method, url, **how), status, field, secret)
         assert before == await self.standing(path)
         if path in self._shared.values():  # which nothing changes
             self._standing[path] = before

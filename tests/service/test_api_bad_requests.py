@@ -20,27 +20,10 @@ test_inference_v2_bad.py has inference; evaluate reads what feedback/batch reads
 every_body = pytest.mark.parametrize(("method", "path"), [pytest.param(*route, id=" ".join(route)) for route in BODIES])
 
 
-_standing = {}
-
-
-async def known_standing(api, model):
-    """What the model stood at first: nothing here may change it."""
-    if (api, model) not in _standing:
-        _standing[api, model] = await api.standing(model)
-    return _standing[api, model]
-
-
 async def refuses(api, method, path, status, field=None, **how):
     """A request of any method to a model with some rows, which it must not change: one for all of them."""
-    model = await api.shared()
-    before = await known_standing(api, model)
-    found = problem(
-        await api.ask(method, path.replace("/models/{name}", model).replace("{challenger}", "beside"), **how),
-        status,
-        field,
-    )
-    assert before == await api.standing(model)
-    return found
+    url = path.replace("/models/{name}", await api.shared()).replace("{challenger}", "beside")
+    return await api.refuses(url, status, field, method=method, **how)
 
 
 NO_JSON = [
@@ -164,11 +147,8 @@ async def test_a_body_too_large_is_413(small, method, path):
 
     model = await small.learnt()
     url = path.replace("/models/{name}", model).replace("{challenger}", "beside")
-    before = await small.standing(model)
-    for how in ({"content": large}, {"content": pieces()}, {"content": b"{}", "headers": {"Content-Length": "9" * 30}}):
-        headers = {**JSON, **how.get("headers", {})}
-        problem(await small.ask(method, url, content=how["content"], headers=headers), 413, "body")
-    assert before == await small.standing(model)
+    for content, more in ((large, {}), (pieces(), {}), (b"{}", {"Content-Length": "9" * 30})):
+        await small.refuses(url, 413, "body", method=method, content=content, headers={**JSON, **more})
     fits = await small.ask(method, url, content=large[: 2**20], headers=JSON)
     assert fits.status_code in (200, 201, 404, 409)
 
