@@ -87,16 +87,6 @@ async def test_later_alarms_are_shown_with_their_event(watched, start):
         assert [first, second] == [event for event in everything if event["model"] == first["model"]]
 
 
-async def test_an_event_lists_so_many_later_alarms_and_counts_all(watched):
-    """The first twenty; a service that begins with the log finds the same."""
-    path = await watched.new()
-    await raise_alarms(watched, path, 1)
-    for _ in range(3):
-        await raise_alarms(watched, path, 9, JOINS)
-    (event,) = (await watched.get(f"{path}/drift"))["events"]
-    assert (27, [*range(2, 22)]) == (event["alarm_count"], [alarm["row"] for alarm in event["alarms"]])
-
-
 async def test_a_model_without_alarms_has_no_events(watched):
     """An empty list, not an error; and a model that does not exist is one."""
     path = await watched.learnt()

@@ -141,37 +141,19 @@ async def test_a_switch_that_asks_for_the_wrong_thing(api, body, field):
     await api.refuses(f"{path}/features/switch", 422, field, json=body)
 
 
-@pytest.mark.parametrize("action", ["complete", "abort"])
-async def test_complete_and_abort_without_begin(api, action):
-    """409 in the steady phase, and again once a change is complete."""
-    for path in (await steady(api), await switched(api)):
-        await api.refuses(f"{path}/features/switch", 409, json={"action": action})
-
-
-async def test_begin_while_in_overlap(api):
-    """409 with what is under way."""
-    path = await overlapping(api)
-    found = await api.refuses(f"{path}/features/switch", 409, json={"action": "begin", "features": ["x"]})
-    assert "b, c, d" in found["detail"]
-    assert "8 overlap rows" in found["detail"]
-
-
-async def test_begin_before_there_are_features(api):
-    """409: there is nothing to change from; the first row fixes them, and then it works."""
-    path = await api.new(features=None)
-    await api.refuses(f"{path}/features/switch", 409, json=BEGIN)
+async def test_a_step_that_the_phase_does_not_allow(api):
+    """409 that says where the model stands: before, in and after a change, without features, with rows of any names."""
+    ends = [{"action": "complete"}, {"action": "abort"}]
+    for path, steps, words in (
+        (await steady(api), ends, "the phase is steady"),
+        (await switched(api), ends, "the phase is ensemble"),
+        (await overlapping(api), [{"action": "begin", "features": ["x"]}], "to b, c, d, with 8 overlap rows"),
+        (await api.new(features=None), [BEGIN], "no features yet"),
+        (await api.new({"algorithm": "sparse_dfop", "task": "classification"}), [BEGIN, *ends], "any names"),
+    ):
+        for step in steps:
+            assert words in (await api.refuses(f"{path}/features/switch", 409, json=step))["detail"]
     assert ("steady", [], None) == await spaces(api, path)
-    await feed(api, path, range(3), OLD)
-    assert "overlap" == (await switch(api, path))["phase"]
-
-
-async def test_a_model_of_sparse_rows_has_no_features_to_change(api):
-    """409 with the reason, whatever the action."""
-    path = await api.new({"algorithm": "sparse_dfop", "task": "classification"})
-    assert ("steady", [], None) == await spaces(api, path)
-    for body in (BEGIN, {"action": "complete"}):
-        found = await api.refuses(f"{path}/features/switch", 409, json=body)
-        assert "any names" in found["detail"]
     await api.refuses(f"{path}/features/overlap", 409, json={"features": row(1)})
 
 

@@ -107,21 +107,6 @@ async def test_the_examples_show_what_there_is(document):
     assert {"begin", "abort", "complete"} == steps
 
 
-async def test_the_successes_of_a_route_are_those_it_has(document):
-    """200 unless something else is said; creating is 201, deleting 204."""
-    others = {
-        "PUT /models/{name}": {"200", "201"},
-        "PUT /models/{name}/state": {"200", "201"},
-        "PUT /models/{name}/challengers/{challenger}": {"200", "201"},
-        "POST /models/{name}/snapshots": {"201"},
-        "POST /models/{name}/copy": {"201"},
-        "DELETE /models/{name}": {"204"},
-        "DELETE /models/{name}/challengers/{challenger}": {"204"},
-    }
-    for route, operation in operations(document).items():
-        assert others.get(route, {"200"}) == {code for code in operation["responses"] if code < "300"}, route
-
-
 async def test_errors_are_described_once(document):
     """Every operation refers to shared answers, each a problem document of the status it stands for."""
     shared = document["components"]["responses"]

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
 
 from service.pages import assets
@@ -49,21 +48,6 @@ async def test_a_page_says_what_it_may_fetch(api, path):
     assert "nosniff" == answer.headers["x-content-type-options"]
     assert "no-referrer" == answer.headers["referrer-policy"]
     assert [] == re.findall(r"<style|style=|<script(?![^>]*src=)|\son\w+=|https?:", answer.text)
-
-
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("prefix", ["", "/some/where"])
-async def test_links_of_a_page_are_relative_to_the_root(api, path, prefix):
-    """Whether a proxy takes the prefix off or the server knows it; what the page loads is there."""
-    transport = httpx.ASGITransport(api.app, root_path=prefix)
-    async with httpx.AsyncClient(transport=transport, base_url="http://onepass") as client:
-        answer = await client.get(prefix + path)
-        found = addresses(answer.text)
-        assert any(address.endswith("shell.js") for address in found)
-        assert [] == [address for address in found if not address.startswith("./" if path == "/" else "../../")]
-        for address in found:
-            if "ui/assets" in address:
-                assert 200 == (await client.get(httpx.URL(f"http://onepass{prefix}{path}").join(address))).status_code
 
 
 async def test_a_browser_is_shown_a_page_where_there_is_nothing(api):

@@ -83,16 +83,13 @@ async def test_the_document_says_where_the_service_is(proxied):
 
 
 async def test_the_prefix_alone_leads_to_the_page(start):
-    """Links of the page are relative, so its address has to end with a slash; the redirect names no host."""
+    """Links of the page are relative, so its address has to end with a slash; the redirect names no host. Events flow
+    below the prefix, too.
+    """
     api = await start(root_path=PREFIX)
     answer = await api.ask("GET", PREFIX)
     assert (307, f"{PREFIX}/") == (answer.status_code, answer.headers["location"])
     assert "x-request-id" in answer.headers
-
-
-async def test_events_flow(start):
-    """Server-sent events come with the prefix as without it."""
-    api = await start(root_path=PREFIX)
     async with EventClient(api.app, f"{PREFIX}/drift/stream", {}) as stream:
         assert "start" == (await stream.next()).event
 

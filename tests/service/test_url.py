@@ -4,35 +4,31 @@ import pytest
 
 from service.store.redis.url import parse
 
+SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
+
 
 @pytest.mark.parametrize(
-    ("url", "kind", "where"),
+    ("url", "kind", "seeds", "where"),
     [
-        ("redis://h", "single", {"host": "h"}),
-        ("redis://u:p@h:1/2", "single", {"host": "h", "port": 1, "username": "u", "password": "p", "db": 2}),
-        ("unix:///a/b?db=3", "single", {"path": "/a/b", "db": 3}),
+        ("redis://h", "single", (), {"host": "h"}),
+        ("redis://u:p@h:1/2", "single", (), {"host": "h", "port": 1, "username": "u", "password": "p", "db": 2}),
+        ("unix:///a/b?db=3", "single", (), {"path": "/a/b", "db": 3}),
+        (SENTINELS, "sentinel", (("a", 26379), ("b", 7)), {"username": "u", "password": "p", "db": 2}),
+        ("redis+cluster://u:p@a:1,b", "cluster", (("a", 1), ("b", 6379)), {"username": "u", "password": "p"}),
     ],
 )
-def test_one_server(url, kind, where):
-    """Host or path, credentials, database."""
+def test_where_a_store_is(url, kind, seeds, where):
+    """Host or path, or the servers that know; credentials, database."""
     found = parse(url)
-    assert (kind, where) == (found.kind, {name: found.where.get(name) for name in where})
-    assert () == found.seeds
+    assert (kind, seeds) == (found.kind, found.seeds)
+    assert where == {name: found.where.get(name) for name in where}
+    assert kind == "single" or where == found.where
 
 
 def test_sentinels():
-    """Where they are, what they are asked for, and which credentials are theirs and which the store's."""
-    found = parse("redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp")
-    assert ("sentinel", (("a", 26379), ("b", 7)), "store") == (found.kind, found.seeds, found.service)
-    assert {"username": "u", "password": "p", "db": 2} == found.where
-    assert {"username": "su", "password": "sp"} == found.sentinel
-
-
-def test_a_cluster():
-    """Its nodes, and credentials for all of them."""
-    found = parse("redis+cluster://u:p@a:1,b")
-    assert ("cluster", (("a", 1), ("b", 6379))) == (found.kind, found.seeds)
-    assert {"username": "u", "password": "p"} == found.where
+    """They are asked for a service, with credentials of their own."""
+    found = parse(SENTINELS)
+    assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)
 
 
 @pytest.mark.parametrize("scheme", ["rediss+sentinel", "rediss+cluster"])
