@@ -33,15 +33,6 @@ async def test_odd_labels_are_ordinary_ones(api, declared):
     assert same(ODD, batch["classes"])
 
 
-async def test_a_whole_float_is_the_integer(api):
-    """1.0 is 1, -0.0 is 0, 1e2 is 100: as labels and as declared ones."""
-    path = await api.new(labels=[0, 1.0, 100])
-    for label in (1.0, 1, -0.0, 0, 1e2):
-        await api.post(f"{path}/feedback", {**ROW, "label": label})
-    assert same([1, 0, 100], (await api.get(path))["info"]["labels"])
-    assert same([0, 1, 100], (await api.get(path))["config"]["labels"])
-
-
 async def test_two_labels_under_one_json_key_are_refused(api):
     """Declared, in one batch, or one after the other."""
     for labels in ([0, "0"], [False, "false"], [True, "true", 1]):

@@ -103,19 +103,17 @@ async def test_every_form_of_rows_says_the_same(api):
     lines = "a,b,label,theirs\n" + "".join(
         f"{row['a']},{row['b']},{label},{own}\n" for row, label, own in zip(ROWS, LABELS, OFTEN_WRONG, strict=True)
     )
+    table = {"content": lines, "headers": CSV, "params": {"label": "label", "served": "theirs"}}
     found = []
-    for form in ("rows", "columns", "records", "csv"):
+    for route, requests in (
+        ("feedback", [{"json": record} for record in records]),
+        ("feedback/batch", [{"json": {**COLUMNS, "served": OFTEN_WRONG}}]),
+        ("feedback/batch", [{"json": {"rows": records}}]),
+        ("feedback/batch", [table]),
+    ):
         path = await api.new(DFOP, features=["a", "b"], labels=["DOWN", "UP"])
-        if form == "rows":
-            for record in records:
-                await api.post(f"{path}/feedback", record)
-        elif form == "columns":
-            await api.post(f"{path}/feedback/batch", {**COLUMNS, "served": OFTEN_WRONG})
-        elif form == "records":
-            await api.post(f"{path}/feedback/batch", {"rows": records})
-        else:
-            query = {"label": "label", "served": "theirs"}
-            await api.post(f"{path}/feedback/batch", content=lines, headers=CSV, params=query)
+        for how in requests:
+            await api.post(f"{path}/{route}", **how)
         found.append(await served_of(api, path))
     assert [found[0]] * 4 == found
     accuracy, compared = found[0]
