@@ -231,6 +231,13 @@ async def send(app, parts, length=None, path="/models/m/predict/batch", client="
     return told[0]["status"], dict(told[0]["headers"])
 
 
+def begun(part):
+    """A queue that has the first part of a body."""
+    queue = asyncio.Queue()
+    queue.put_nowait((part, True))
+    return queue
+
+
 async def test_nobody_has_more_than_half():
     """Unless it is one body; the others of the same owner are refused, nobody else's."""
     budget = BodyBudget(100, owner_of=lambda scope: scope["from"])
@@ -270,9 +277,7 @@ async def test_announced_bodies_that_do_not_come_keep_nobody_out(start, who):
     row = {"features": {"a": 1, "b": 2}, "label": "UP"}
     assert 200 == (await full.ask("POST", f"{model}/feedback", json=row, headers=headers)).status_code
     batch = f"{model}/predict/batch"
-    queues = [asyncio.Queue() for _ in range(9)]
-    for queue in queues:
-        queue.put_nowait((b"{", True))
+    queues = [begun(b"{") for _ in range(9)]
     held = [asyncio.create_task(send(full.app, queue, 30 * MIB, batch, **greedy)) for queue in queues]
     await asyncio.sleep(0.1)
     assert [503, 503] == [task.result()[0] for task in held if task.done()]
@@ -297,14 +302,11 @@ async def test_a_body_over_the_budget_is_refused_at_once(start):
     full = await start(bodies_mb=1)
     budget = full.app.context.budget
     path = await full.learnt()
-    waiting = asyncio.Queue()
-    waiting.put_nowait((b"{", True))
+    waiting = begun(b"{")
     first = asyncio.create_task(send(full.app, waiting, MIB, f"{path}/predict/batch"))
     await until(lambda: budget.used)
     assert MIB == budget.used
-    begun = asyncio.Queue()
-    begun.put_nowait((b"{", True))
-    status, headers = await send(full.app, begun, 70_000, f"{path}/predict/batch")
+    status, headers = await send(full.app, begun(b"{"), 70_000, f"{path}/predict/batch")
     assert (503, True) == (status, b"retry-after" in headers)
     assert 200 == (await full.ask("POST", f"{path}/predict", json={"features": {"a": 1, "b": 2}})).status_code
     problem(await full.ask("POST", f"{path}/predict/batch", content=b" " * 70_000, headers=JSON), 503)
@@ -320,8 +322,7 @@ async def test_bytes_that_were_not_announced_count_as_they_come(start):
     full = await start(bodies_mb=1)
     budget = full.app.context.budget
     path = await full.learnt()
-    waiting = asyncio.Queue()
-    waiting.put_nowait((b" " * (MIB - 1000), True))
+    waiting = begun(b" " * (MIB - 1000))
     first = asyncio.create_task(send(full.app, waiting, None, f"{path}/predict/batch"))
     await until(lambda: budget.used)
     status, _ = await send(full.app, parts_of(b" " * 80_000, 500), None, f"{path}/predict/batch")

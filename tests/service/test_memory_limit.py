@@ -1,7 +1,6 @@
 """The memory limit of a container, what of it models get, and what is counted of each."""
 
 import gc
-import os
 import tracemalloc
 from pathlib import Path
 
@@ -82,12 +81,10 @@ def test_a_limit_that_leaves_no_room_is_refused(wanted: int, given: bool, limite
 
 
 def test_a_start_keeps_to_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, own_settings: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`onepass serve` lowers what nobody has set, and refuses to start where that cannot do."""
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
-        monkeypatch.delenv(name)
     monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     budgets = []
     monkeypatch.setattr(serving, "_compile_kernels", lambda: True)

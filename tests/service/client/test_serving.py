@@ -21,14 +21,8 @@ from service.client import serving as commands
 from service.first_run import compiling, kernels
 from service.settings import Settings
 
+pytestmark = pytest.mark.usefixtures("own_settings")
 SECRET = "hush-hush"
-
-
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the environment sets is not what is tested."""
-    for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
-        monkeypatch.delenv(name)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Where settings come from: flags, variables, files; and what is no setting."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ from service.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def elsewhere(tmp_path: Path, own_settings: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty directory, and no settings in the environment."""
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("ONEPASS_")]:
-        monkeypatch.delenv(name)
 
 
 def test_precedence() -> None:
