@@ -67,19 +67,6 @@ async def test_the_same_switch_at_the_same_time(api):
     assert [200] + [409] * 9 == sorted(answer.status_code for answer in answers)
 
 
-async def test_an_id_counts_where_a_key_stands_beside_it(api):
-    """The key may be another one each time: a switch is done once, and overlap rows teach once."""
-    path = await steady(api)
-    first = await switch(api, path, {**BEGIN, "id": "x"}, headers={"Idempotency-Key": "k-1"})
-    again = await switch(api, path, {**BEGIN, "id": "x"}, headers={"Idempotency-Key": "k-2"})
-    assert {**first, "duplicate": True} == again
-    body = {**table(range(2)), "ids": ["x", "y"]}
-    told = [
-        await api.post(f"{path}/features/overlap", body, headers={"Idempotency-Key": key}) for key in ("k-3", "k-4")
-    ]
-    assert [(2, False), (2, True)] == [(answer["overlap_rows"], answer["duplicate"]) for answer in told]
-
-
 async def test_overlap_rows_sent_again_teach_once(api):
     """By id, by ids in part, by Idempotency-Key; also when the overlap is over."""
     path = await overlapping(api)
@@ -115,35 +102,6 @@ async def test_a_row_may_map_before_its_label_comes(api):
     learned = await api.post(f"{path}/feedback", labelled(1, id="order-1"))
     assert (False, True) == (learned["duplicate"], learned["learned"])
     assert not (await switch(api, path, {"action": "complete", "id": "order-1"}))["duplicate"]
-
-
-async def test_retries_of_feedback_that_cross_a_switch(api):
-    """Single, batch, CSV, .npy: the first answers in every later phase, though the rows would not validate."""
-    path = await api.new(labels=[0, 1])
-    single = {"features": row(1, OLD), "label": 1, "id": "s"}
-    key = {"Idempotency-Key": "k"}
-    lines = {"content": "a,b,y,n\n1,2,0,p\n3,4,1,q\n", "params": {"label": "y", "id": "n"}, "headers": CSV}
-    array = {"content": npy([[1, 2, 0], [3, 4, 1]]), "headers": {**NPY, **key}}
-    batch = {**table(range(3), OLD), "labels": [0, 1, 0], "ids": ["x", "y", "z"]}
-    first = [
-        await api.post(f"{path}/feedback", single),
-        await api.post(f"{path}/feedback/batch", batch),
-        await api.post(f"{path}/feedback/batch", **lines),
-        await api.post(f"{path}/feedback/batch", **array),
-    ]
-    for action in (BEGIN, "complete", {"action": "begin", "features": ["z"]}, "complete"):
-        await switch(api, path, action)
-        again = [
-            await api.post(f"{path}/feedback", single),
-            await api.post(f"{path}/feedback/batch", batch),
-            await api.post(f"{path}/feedback/batch", **lines),
-            await api.post(f"{path}/feedback/batch", **array),
-        ]
-        assert [True] * 4 == [answer["duplicate"] for answer in again]
-        assert repeated(first[0]) == again[0]
-        assert [answer["predictions"] for answer in first[1:]] == [answer["predictions"] for answer in again[1:]]
-        problem(await api.ask("POST", f"{path}/feedback", json={**single, "label": 0}), 409)
-    assert 8 == (await api.get(path))["rows"]
 
 
 async def test_another_replica_learns_of_a_change_from_the_rows_it_would_refuse(start, api):
