@@ -123,13 +123,3 @@ async def test_a_bad_body_is_422(api, body, field):
     """The name of a model, and nothing else."""
     path = await api.learnt()
     problem(await api.ask("POST", f"{path}/copy", json=body), 422, field)
-
-
-async def test_a_copy_is_bounded_by_what_states_may_hold(api, monkeypatch):
-    """While others transfer large states the answer is 503."""
-    path = await api.learnt()
-    budget = api.engine.state_budget
-    monkeypatch.setattr(budget, "used", budget.most)
-    problem(await api.ask("POST", f"{path}/copy", json={"name": "never"}), 503)
-    monkeypatch.setattr(budget, "used", 0)
-    problem(await api.ask("GET", "/models/never"), 404)

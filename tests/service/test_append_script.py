@@ -56,23 +56,15 @@ async def test_ahead_when_the_store_has_lost_the_tail(model):
     assert 1 == (await model.shape())[0]
 
 
-async def test_fork_at_the_head(model):
-    """Another uid for the head's version: others have rewritten it."""
-    await model.append()
-    model.uid = "other"
-    assert "fork" == (await model.append()).code
-    assert "fork" == (await model.log.read_after("m", INCARNATION, 1, "other", 100, 1)).code
-    assert 1 == (await model.shape())[0]
-
-
-async def test_fork_behind_the_head(model):
-    """Behind the head the successor knows the uid; for version 0 it is the incarnation."""
+async def test_fork_where_the_uid_is_another(model):
+    """At the head its own uid counts, behind it the one that the successor knows, at version 0 the incarnation."""
     for _ in range(3):
         await model.append()
     other = Model(model.connection, "w2")
-    for version, uid in ((0, "other"), (1, INCARNATION), (2, "w1-1")):
+    for version, uid in ((0, "other"), (1, INCARNATION), (2, "w1-1"), (3, "other")):
         assert "fork" == (await other.append(version=version, uid=uid)).code
         assert "fork" == (await other.log.read_after("m", INCARNATION, version, uid, 100, 1)).code
+    assert 3 == (await model.shape())[0]
     assert "ok" == (await other.append(version=2, uid="w1-2")).code
 
 

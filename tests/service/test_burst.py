@@ -84,18 +84,6 @@ async def test_a_close_that_lingers(connection):
     assert [HEAD, "eof", "abort", "close"] == recorder.told
 
 
-async def test_a_body_that_comes_later_does_not_keep_the_head_waiting(connection):
-    """A stream's head is written at the end of its turn, and its events likewise."""
-    transport, recorder = connection
-    transport.write(HEAD)
-    assert [] == recorder.told
-    await asyncio.sleep(0)
-    assert [HEAD] == recorder.told
-    transport.write(b"event")
-    await asyncio.sleep(0)
-    assert [HEAD, b"event"] == recorder.told
-
-
 async def test_a_large_body_is_not_copied(connection):
     """It is written at once, as it is."""
     transport, recorder = connection

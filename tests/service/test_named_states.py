@@ -155,6 +155,8 @@ async def test_states_in_transfer_are_bounded(api):
     with budget.held(budget.most + 1):
         problem(await api.ask("PUT", f"{path}/state", content=exported, headers=STATE), 503)
         problem(await api.ask("GET", f"{path}/state"), 503)
+        problem(await api.ask("POST", f"{path}/copy", json={"name": "never"}), 503)
+    problem(await api.ask("GET", "/models/never"), 404)
     assert 200 == (await api.ask("PUT", f"{path}/state", content=exported, headers=STATE)).status_code
     assert 0 == budget.used
 
