@@ -21,26 +21,23 @@ REFUSED = (400, 413, 422)
 
 
 def edges(schema, document):
-    """Values at the bounds of a schema, and just beyond them."""
+    """Values at the bounds of a schema, and just beyond them, or just inside those that exclude themselves."""
     if "$ref" in schema:
         return edges(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], document)
     found = [value for kind in schema.get("anyOf", ()) for value in edges(kind, document)]
     whole = schema.get("type") == "integer"
-    for name, beyond in (("minimum", -1), ("maximum", 1)):
+    for name, way in (("minimum", -1), ("maximum", 1), ("exclusiveMinimum", 1), ("exclusiveMaximum", -1)):
         if name in schema:
             bound = int(schema[name]) if whole else schema[name]
-            found += [bound, bound + beyond * (1 if whole else max(1e-9, abs(bound) * 1e-9))]
-    for name, inside in (("exclusiveMinimum", 1), ("exclusiveMaximum", -1)):
-        if name in schema:
-            bound = int(schema[name]) if whole else schema[name]
-            found += [bound, bound + inside * (1 if whole else 1e-9)]
-    for name, beyond in (("minLength", -1), ("maxLength", 1)):
-        if schema.get(name, TRIED_MAX) < TRIED_MAX:
-            found += ["x" * schema[name], "x" * (schema[name] + beyond)]
+            found += [bound, bound + way * (1 if whole else max(1e-9, abs(bound) * 1e-9))]
+    for least, most, of_length in (
+        ("minLength", "maxLength", lambda length: "x" * length),
+        ("minItems", "maxItems", lambda length: [f"n{at}" for at in range(length)]),
+    ):
+        for name, way in ((least, -1), (most, 1)):
+            if schema.get(name, TRIED_MAX) < TRIED_MAX:
+                found += [of_length(schema[name]), of_length(schema[name] + way)]
     items = edges(schema["items"], document) if "items" in schema else []
-    for name, beyond in (("minItems", -1), ("maxItems", 1)):
-        if schema.get(name, TRIED_MAX) < TRIED_MAX:
-            found += [[f"n{at}" for at in range(length)] for length in (schema[name], schema[name] + beyond)]
     return [*found, *([item, "other"] for item in items), *schema.get("enum", ())]
 
 
