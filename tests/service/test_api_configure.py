@@ -94,18 +94,14 @@ async def test_rows_are_read_by_the_new_settings(api):
 
 async def test_names_are_passed_over_and_categories_refused_by_the_new_settings(api):
     """A name that no row may hold is passed over from the change on; a category that was taken is refused."""
-    path = await api.new(features=["a", DAYS])
-    row = {"a": 0.5, "day": "sun"}
+    path, row = await api.new(features=["a", DAYS]), {"a": 0.5, "day": "sun"}
     await api.post(f"{path}/feedback", {"features": row, "label": "UP"})
-    tracked = await api.post(f"{path}/predict", {"features": row, "track": True})
-    problem(await api.ask("POST", f"{path}/predict", json={"features": {**row, "note": "x"}}), 422, "features.note")
+    await api.refuses(f"{path}/predict", 422, "features.note", json={"features": {**row, "note": "x"}})
     await patch(api, path, ignore=["note"], unknown="error")
-    problem(await api.ask("POST", f"{path}/predict", json={"features": row}), 422, "features.day")
+    await api.refuses(f"{path}/predict", 422, "features.day", json={"features": row})
     await api.post(f"{path}/feedback", {"features": {"a": 1, "day": "mon", "note": "x"}, "label": "DOWN"})
-    assert (await api.post(f"{path}/feedback", {"prediction_id": tracked["prediction_id"], "label": "UP"}))["learned"]
-    problem(await api.ask("PATCH", path, json={"ignore": ["day"]}), 422, "ignore[0]")
-    undeclared = await api.learnt(features=None)
-    problem(await api.ask("PATCH", undeclared, json={"ignore": ["b"]}), 422, "ignore[0]")
+    for model, name in ((path, "day"), (await api.learnt(features=None), "b")):
+        await api.refuses(model, 422, "ignore[0]", method="PATCH", json={"ignore": [name]})
     await patch(api, path, ignore=None, unknown=None)
     await api.post(f"{path}/predict", {"features": row})
 

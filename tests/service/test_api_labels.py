@@ -40,6 +40,10 @@ async def test_two_labels_under_one_json_key_are_refused(api):
         problem(await api.ask("PUT", "/models/clash", json=body), 422, "labels[1]")
     path = await api.new(labels=None)
     await api.refuses(f"{path}/feedback/batch", 422, "labels[2]", json={**columnar(3), "labels": [0, 1, "0"]})
+    await api.post(f"{path}/feedback", {**ROW, "label": True})
+    (said,) = (await api.refuses(f"{path}/feedback", 422, "label", json={**ROW, "label": "true"}))["errors"]
+    assert "looks in answers like the boolean true, another label of the model" in said["problem"]
+    assert [True] == said["allowed"]
 
 
 async def test_more_classes_than_the_algorithm_learns_are_409(api):
@@ -105,16 +109,6 @@ async def test_a_row_names_the_class_that_it_adds(api):
     assert [[3], None] == [await told(api, path, label) for label in (3, 3)]
     assert [["new"], ["new"], None] == [await told(api, path, "new", id=name) for name in ("x", "x", "y")]
     assert [None, None] == [await told(api, declared, label) for label in ("UP", "DOWN")]
-
-
-async def test_labels_that_answers_could_not_tell_apart(api):
-    """The refusal says which label it looks like, and of which type that is."""
-    path = await api.new(OPEN)
-    await told(api, path, True)
-    answer = await api.ask("POST", f"{path}/feedback", json={"features": VALUES, "label": "true"})
-    said = problem(answer, 422, "label")["errors"][0]
-    assert "looks in answers like the boolean true, another label of the model" in said["problem"]
-    assert [True] == said["allowed"]
 
 
 async def test_a_batch_names_them_in_order(api):
