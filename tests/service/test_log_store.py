@@ -1,7 +1,5 @@
 """Reading the log on, and what is remembered of it."""
 
-import asyncio
-
 from service.store.log.appends import SOON_BYTES_MAX, Answers, SeenId, SegmentIn
 from service.store.log.log import Head
 from service.store.log.scripts import RECORD
@@ -131,19 +129,3 @@ async def test_the_heads_of_many_models_are_told_at_once(model):
     await model.append()
     assert [None, Head(INCARNATION, 1, "w1-1")] == await model.log.heads(["nobody", "m"])
     assert [] == await model.log.heads([])
-
-
-async def test_many_writers_at_once_leave_one_chain(model):
-    """Whatever the order, every entry names its predecessor and every version is made once."""
-    writers = [Model(model.connection, f"v{k}") for k in range(8)]
-
-    async def write(writer: Model) -> None:
-        for k in range(10):
-            assert "ok" == (await writer.append(SegmentIn(f"{writer.writer}-{k}".encode()))).code
-
-    await asyncio.gather(*map(write, writers))
-    entries = (await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 1000)).entries
-    assert list(range(1, 81)) == [entry.version for entry in entries]
-    assert [INCARNATION, *[entry.uid for entry in entries[:-1]]] == [entry.previous for entry in entries]
-    blobs = {segment[1] for entry in entries for segment in entry.segments}
-    assert {f"v{w}-{k}".encode() for w in range(8) for k in range(10)} == blobs
