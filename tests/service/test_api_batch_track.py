@@ -68,13 +68,18 @@ async def test_in_an_overlap_rows_of_both_spaces_teach_the_mapping(api):
 
 
 async def test_all_or_none_are_kept(start):
-    """Where not all fit, none waits; the batch is answered 503."""
+    """Where not all fit, none waits: 503 with Retry-After. So are single rows, until a label makes room."""
     api = await start(pending_max=ROWS + 2)
     path = await api.new()
     await batch(api, path)
     refused = await api.ask("POST", f"{path}/predict/batch", json={**columnar(ROWS), "track": True})
-    assert "/problems/pending-full" == problem(refused, 503)["type"]
+    assert ("/problems/pending-full", "1") == (problem(refused, 503)["type"], refused.headers["retry-after"])
     assert ROWS == (await api.get(f"{path}/pending"))["waiting"]
+    ask = {"features": features(0), "track": True}
+    told = [await api.post(f"{path}/predict", ask) for _ in range(2)]
+    problem(await api.ask("POST", f"{path}/predict", json=ask), 503)
+    await api.post(f"{path}/feedback", {"prediction_id": told[0]["prediction_id"], "label": "UP"})
+    await api.post(f"{path}/predict", ask)
 
 
 @pytest.mark.parametrize("route", ["predict", "predict/batch"])

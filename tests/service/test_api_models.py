@@ -95,20 +95,6 @@ async def test_a_name_can_be_created_again_as_another_model(api):
     assert not again["duplicate"]
 
 
-async def test_a_read_waits_for_the_version_it_asks_for(start, api):
-    """What another replica has committed is read before the answer."""
-    path = await api.learnt(rows=2)
-    other = await start()
-    assert 2 == (await other.get(path))["version"]
-    await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "UP"})
-    assert 3 == (await other.get(path, params={"min_version": 3}))["version"]
-    await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "UP"})
-    assert 4 == (await other.get(path, params={"consistency": "strong"}))["version"]
-    row = {"features": {"a": 1, "b": 2}}
-    await api.post(f"{path}/feedback", {**row, "label": "UP"})
-    assert 5 == (await other.post(f"{path}/predict", row, params={"min_version": 5}))["version"]
-
-
 READS = ["", "/metrics", "/weights", "/pending", "/snapshots", "/state"]
 
 

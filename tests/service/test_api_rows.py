@@ -156,18 +156,6 @@ async def test_a_label_after_expiry_is_404(start):
     assert 1 == (await short.get(f"{path}/pending"))["expired"]
 
 
-async def test_only_so_many_predictions_wait(start):
-    """Past the cap 503 with Retry-After, never silent forgetting."""
-    small = await start(pending_max=2)
-    path = await small.learnt()
-    told = [await small.post(f"{path}/predict", {**ROW, "track": True}) for _ in range(2)]
-    answer = await small.ask("POST", f"{path}/predict", json={**ROW, "track": True})
-    problem(answer, 503)
-    assert "1" == answer.headers["retry-after"]
-    await small.post(f"{path}/feedback", {"prediction_id": told[0]["prediction_id"], "label": "UP"})
-    await small.post(f"{path}/predict", {**ROW, "track": True})
-
-
 async def test_a_full_queue_says_so_at_once(start):
     """503 with Retry-After for what does not fit; what was answered 200 is learned, and nothing else is."""
     narrow = await start(queue_max=2)

@@ -201,21 +201,6 @@ async def test_a_loss_that_an_append_finds_is_answered_as_one(start, store_url):
     assert "model-lost" in problem(await api.ask("POST", f"{path}/snapshots"), 503)["type"]
 
 
-async def test_lost_models_stay_in_memory(start, store_url):
-    """They are never evicted, and a stop writes no snapshot of them."""
-    api = await start(memory_budget_mb=16)
-    path = await api.learnt(rows=2)
-    await _ask(store_url, ("UNLINK", ModelKeys(path.removeprefix("/models/"), "").meta))
-    await _is_lost(api, path)
-    engine = api.engine
-    await api.learnt(rows=1)
-    engine.models._budget_bytes = 0
-    engine.models.shrink()
-    assert [path.removeprefix("/models/")] == [replica.name for replica in engine.models.lost]
-    await engine.snapshotter.flush()
-    assert 2 == (await api.get(path))["rows"]
-
-
 @pytest.mark.parametrize("way", ["deleted", "lost"])
 async def test_a_read_that_begins_to_wait_too_late_is_told(start, store_url, way):
     """The model has gone between the look at the head and the wait for a version: an answer at once, not after it."""
