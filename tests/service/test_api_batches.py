@@ -125,12 +125,6 @@ async def test_npy_says_the_same_as_json(api, how):
     assert await weights(api, path) == await weights(api, other)
 
 
-async def test_npy_of_a_model_without_features_is_409(api):
-    """An array has no names to fix them by."""
-    path = await api.new(features=None)
-    problem(await api.ask("POST", f"{path}/feedback/batch", content=npy(np.ones((2, 3))), headers=NPY), 409)
-
-
 async def test_a_first_batch_fixes_the_features(api):
     """By its column names, as JSON or as CSV."""
     for body in ({"json": {**columnar(ROWS), "labels": LABELS}}, {"content": csv(), "headers": CSV}):

@@ -124,19 +124,6 @@ async def test_every_body_may_be_gzip(api):
     assert 200 == answer.status_code, answer.text
 
 
-async def test_a_body_that_comes_in_parts_may_be_gzip(api):
-    """Large enough for a process to read it, and without a length."""
-    path, body = await api.learnt(), packed(columnar(20_000))
-
-    async def parts():
-        for begin in range(0, len(body), 10_000):
-            yield body[begin : begin + 10_000]
-
-    answer = await api.ask("POST", f"{path}/predict/batch", content=parts(), headers={**JSON, **PACKED})
-    assert (200, 20_000) == (answer.status_code, len(answer.json()["predictions"]))
-    assert 0 == api.app.context.budget.used
-
-
 @pytest.mark.parametrize(
     "body",
     [b"", b"{}", packed(ROW)[:-4], packed(ROW) + b"{}", bytes(30)],
