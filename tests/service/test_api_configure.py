@@ -119,19 +119,6 @@ async def test_put_knows_the_first_and_the_present_configuration(api, start):
         problem(await client.ask("PUT", path, json={**DFOP, "missing": "zero"}), 409)
 
 
-@pytest.mark.parametrize("snapshot", [False, True])
-async def test_a_service_that_starts_later_knows_the_settings(api, start, snapshot):
-    """From the log alone, or from a snapshot; rows learned there are the same."""
-    path = await api.learnt()
-    await patch(api, path, missing="mean", watch=ERRORS_ONLY, tags={"a": "b"})
-    if snapshot:
-        await api.post(f"{path}/snapshots", status=201)
-    await api.post(f"{path}/feedback", {"features": {"a": 0.5}, "label": "UP"})
-    later = await start()
-    assert (await api.get(path))["config"] == (await later.get(path))["config"]
-    assert await api.state(path) == await later.state(path)
-
-
 @pytest.mark.parametrize(
     ("limit_mb", "algorithm", "columns", "change"),
     [

@@ -75,18 +75,6 @@ async def test_an_id_with_another_label_is_refused(api, other):
     await api.refuses(f"{path}/feedback", 422 if other is None else 409, json={**ROW, "label": other, "id": "x"})
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [(0, False), (1, True), (0, ""), (2**63 - 1, 2**63 - 2), ("1.0", "1"), ("é", "e")]
-)
-async def test_labels_that_look_alike_are_told_apart(api, one, other):
-    """Under one id 0 is not false, and every digit of an integer counts; 1.0 is 1."""
-    path = await api.new(labels=None)
-    first = await api.post(f"{path}/feedback", {**ROW, "label": one, "id": "x"})
-    problem(await api.ask("POST", f"{path}/feedback", json={**ROW, "label": other, "id": "x"}), 409)
-    if isinstance(one, int) and one < 2**53:
-        assert repeated(first) == await api.post(f"{path}/feedback", {**ROW, "label": float(one), "id": "x"})
-
-
 async def test_a_regression_label_is_the_number(api):
     """2 and 2.0 are the same, 2.0000000000000004 is another."""
     path = await api.learnt(RLS)

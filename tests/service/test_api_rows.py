@@ -93,16 +93,6 @@ async def test_feedback_may_carry_a_discount(api):
     assert 3 == len(set(states))
 
 
-async def test_feedback_with_missing_values(api):
-    """Null and an absent name are filled under zero and mean, and refused under error."""
-    for missing, status in (("zero", 200), ("mean", 200), ("error", 422)):
-        path = await api.learnt(missing=missing)
-        for row in ({"a": None, "b": 1}, {"b": 1}, {"a": None, "b": None}, {}):
-            answer = await api.ask("POST", f"{path}/feedback", json={"features": row, "label": "UP"})
-            assert status == answer.status_code
-            assert status == (await api.ask("POST", f"{path}/predict", json={"features": row})).status_code
-
-
 async def test_categories_are_values(api):
     """Declared categories only, 0, false and "" among them; 0 is not false."""
     listed = [{"name": "day", "type": "categorical", "categories": ["mon", 0, False, ""]}]

@@ -78,13 +78,9 @@ async def test_a_list_does_not_wait_for_a_half_applied_entry(api, half_applied):
 
 
 async def _listed(api, path):
-    model = _line(await api.get("/models?limit=1000"), path)
+    listed = (await api.get("/models?limit=1000"))["models"]
+    (model,) = [model for model in listed if f"/models/{model['name']}" == path]
     return model["version"], model["rows"], model["score"]
-
-
-def _line(listed, path):
-    (model,) = [model for model in listed["models"] if f"/models/{model['name']}" == path]
-    return model
 
 
 async def test_weights_are_of_the_features_of_their_version(api):
