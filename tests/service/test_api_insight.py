@@ -40,6 +40,7 @@ async def test_compressed_columns(api):
     found = await api.get(f"{path}/posterior")
     assert [True, 9] == [found["compressed"], len(found["names"])]
     problem(await api.ask("GET", f"{path}/posterior?features=cheap"), 422)
+    problem(await api.ask("GET", f"{path}/effects"), 409)
 
 
 async def test_what_cannot_be_shown(api, monkeypatch):
