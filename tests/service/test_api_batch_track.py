@@ -68,7 +68,7 @@ async def test_in_an_overlap_rows_of_both_spaces_teach_the_mapping(api):
 
 
 async def test_all_or_none_are_kept(start):
-    """Where not all fit, none waits: 503 with Retry-After. So are single rows, until a label makes room."""
+    """If not all rows fit, none is kept: 503 with Retry-After, as for a single row, until a label makes room."""
     api = await start(pending_max=ROWS + 2)
     path = await api.new()
     await batch(api, path)

@@ -152,7 +152,7 @@ async def test_labels_are_added_while_the_model_learns(api, start):
 
 
 async def test_a_retired_label_is_not_answered(api):
-    """By a row, a batch or an Open Inference answer; feedback with it is refused until it is added again."""
+    """A row, a batch and an Open Inference answer leave it out; feedback with it is refused until it is added again."""
     path, row = await api.new(labels=["UP", "DOWN", "SAME"]), {"features": {"a": 2, "b": 0.5}}
     rows = {"columns": ["a", "b"], "data": [[at % 3, 0.5] for at in range(30)], "labels": ["UP", "DOWN", "SAME"] * 10}
     await api.post(f"{path}/feedback/batch", rows)

@@ -72,7 +72,7 @@ async def test_text_is_no_formula(cell):
 
 
 async def test_what_is_no_formula_is_written_as_it_is():
-    """Numbers stay numbers; a list is its JSON."""
+    """Numbers stay numbers; a list is written as JSON."""
     for cell in ("a=1", "", -1.5, None):
         assert cell == guarded(cell)
     assert ("true", '[{"name":"=a"}]') == (guarded(True), guarded([{"name": "=a"}]))

@@ -150,7 +150,7 @@ async def test_a_since_that_is_neither_is_refused(watched, since):
 
 
 async def test_cursors_and_queries_that_cannot_be_are_refused(watched):
-    """A cursor of another list, a limit out of range, a query that is none."""
+    """A cursor of another list, a limit out of range, an unknown parameter, freshness of all models."""
     path = await watched.learnt()
     for url in (f"{path}/drift", "/drift"):
         for query in ({"cursor": "abc"}, {"cursor": "1"}, {"limit": 0}, {"limit": 1001}, {"before": 1}):

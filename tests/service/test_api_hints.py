@@ -153,7 +153,7 @@ IGNORED, FILLED = 'declare it in "ignore" to have it passed over', 'declare "mis
     ],
 )
 async def test_a_row_is_told_what_would_be_right(api, route, how, field, said):
-    """The name that was meant, else what passes over it; what fills a missing value; what declares a text."""
+    """The name that was probably meant, or how to ignore it; how to fill a gap; how to declare a text."""
     path = await api.new({**DFOP, "features": ["temperature", "humid"]})
     found = await api.refuses(f"{path}/predict{route}", 422, field, **how)
     assert said in next(error["problem"] for error in found["errors"] if error["field"] == field)

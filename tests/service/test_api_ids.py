@@ -69,7 +69,7 @@ async def test_many_first_answers_are_decoded_in_a_thread(api, monkeypatch, late
 
 @pytest.mark.parametrize("other", ["DOWN", "nonsense", 0, None])
 async def test_an_id_with_another_label_is_refused(api, other):
-    """Also with one that the model would not take; what is no label at all is 422. Nothing is learned."""
+    """Even with a label that the model would refuse; a value that is no label is 422. Nothing is learned."""
     path = await api.learnt()
     await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "x"})
     await api.refuses(f"{path}/feedback", 422 if other is None else 409, json={**ROW, "label": other, "id": "x"})

@@ -34,7 +34,7 @@ async def test_odd_labels_are_ordinary_ones(api, declared):
 
 
 async def test_two_labels_under_one_json_key_are_refused(api):
-    """Declared, in one batch, or one after the other."""
+    """Whether declared, in one batch or one after the other; the answer says which label it looks like."""
     for labels in ([0, "0"], [False, "false"], [True, "true", 1]):
         body = {"algorithm": "dfop", "task": "classification", "labels": labels}
         problem(await api.ask("PUT", "/models/clash", json=body), 422, "labels[1]")

@@ -173,7 +173,7 @@ def large(body):
     ],
 )
 async def test_a_large_body_is_refused_as_a_small_one(api, content, headers, status, field):
-    """By its first wrong place; nothing is learned."""
+    """The answer names the first wrong place, and nothing is learned."""
     path = await api.learnt()
     assert THREAD_BYTES < len(content)
     await api.refuses(f"{path}/predict/batch", status, field, content=content, headers=headers)

@@ -95,7 +95,7 @@ async def test_a_repeated_reset_or_restore_changes_nothing(api):
 
 
 async def test_a_version_that_is_not_kept_is_404_with_what_there_is(start):
-    """Only so many snapshots are kept; the error lists them."""
+    """Old snapshots are dropped; the error lists those that are kept."""
     frugal = await start(snapshots_kept=2)
     path = await frugal.learnt(rows=1)
     for row in range(3):

@@ -138,7 +138,7 @@ async def test_a_body_that_is_no_gzip_is_refused(api, body, route):
 
 
 async def test_a_body_that_unpacks_to_too_much_is_refused(start):
-    """413, whatever it is a body of; other bodies go on, and nothing stays counted."""
+    """413 on every route; other bodies are still taken, and the budget is free again."""
     small = await start(body_limit_mb=1)
     path, bomb = await small.learnt(), gzip.compress(bytes(50 * MIB))
 

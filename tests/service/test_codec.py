@@ -146,7 +146,7 @@ def test_a_tracked_prediction_with_more_fields_is_refused():
 
 
 def test_proposed_features_come_back_with_their_kinds():
-    """A bare name where that is enough."""
+    """A numeric feature without a range is written as its bare name."""
     X, ranged = np.ones((1, 3)), (*FEATURES, *parse_features([{"name": "b", "min": 0}]))
     assert ranged == codec.decode(codec.encode(Rows("space", ranged, X, ["UP"]))).features
     short = msgspec.msgpack.encode(("rows", FORMAT, "space", ("a", "b", "c"), 1, X.tobytes(), ["UP"], None, None, ()))
@@ -155,7 +155,7 @@ def test_proposed_features_come_back_with_their_kinds():
 
 
 def test_a_state_is_named_not_held():
-    """What is written has the digest alone."""
+    """Only the digest of the state is written."""
     assert b"bytes" not in codec.encode(Restore(b"bytes", "import", (), "00ff", 5))
     with pytest.raises(ValueError, match="digest"):
         codec.encode(Restore(b"bytes"))

@@ -132,7 +132,7 @@ async def test_answers_of_the_server_itself_have_an_id(api):
 
 
 async def test_a_traceparent_that_is_none_is_not_logged():
-    """Nor anything outside of a request; test_logs.py has those that are."""
+    """Neither is anything outside of a request; test_logs.py covers valid ones."""
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
     async def of(traceparent):

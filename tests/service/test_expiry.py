@@ -91,7 +91,7 @@ async def test_a_store_without_traffic_forgets_what_is_past_its_time(model, quic
 
 
 async def test_a_full_store_is_swept_all_the_same(model, quick):
-    """Removing is how room is made."""
+    """Removing what has expired is what makes room."""
     await model.append(many(*[f"i{k}" for k in range(950)]), id_ttl_ms=1)
     await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
     async with sweeping(model.connection) as (stats,):
@@ -100,7 +100,7 @@ async def test_a_full_store_is_swept_all_the_same(model, quick):
 
 
 async def test_a_store_that_does_not_answer_is_waited_for(quick, monkeypatch, tmp_path):
-    """The sweeper lives on."""
+    """The sweeper goes on."""
     monkeypatch.setattr(sweeper, "BACKOFF_S", 0.01)
     connection = Connection(f"unix://{tmp_path}/nobody", 0.1)
     async with sweeping(connection):

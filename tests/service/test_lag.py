@@ -64,7 +64,7 @@ async def test_a_row_is_answered_by_a_replica_that_is_far_behind(start):
 
 
 async def test_a_model_in_no_memory_is_not_followed(start):
-    """Notices of models that nobody has asked for cost nothing, and one that leaves memory is unsubscribed."""
+    """Notices of models that nobody has asked for cost nothing; a model that leaves memory is unsubscribed."""
     api = await start()
     await api.client.put("/models/idle", json=DFOP)
     engine = api.engine

@@ -40,7 +40,7 @@ async def slow_server(delay_s: float | None) -> AsyncIterator[str]:
 
 
 async def test_a_large_call_has_more_time_than_a_small_one():
-    """What fails at the timeout for a small call is in time for one that carries that many bytes."""
+    """A delay that fails a small call is in time for one that carries many bytes."""
     async with slow_server(TIMEOUT_S + 0.5) as url:
         connection = Connection(url, TIMEOUT_S)
         call = Call(SLOW, ("k",), ())

@@ -32,7 +32,7 @@ def room():
 
 @pytest.mark.slow
 def test_ten_thousand_idle_connections(tmp_path, room):
-    """Rows are learned and predicted beside them; where none is left one more gets 503."""
+    """Rows are still learned and predicted; one connection too many gets 503."""
     with serving(tmp_path) as (child, url), httpx.Client(base_url=url, timeout=60) as client, ExitStack() as held:
         assert 200 == eventually(200, lambda: client.get("/readyz").status_code)
         client.put("/models/m", json={"algorithm": "rls", "task": "regression"}).raise_for_status()

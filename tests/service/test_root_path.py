@@ -121,7 +121,7 @@ def asked(client: str, **headers: str) -> dict:
 
 
 async def test_a_host_is_what_was_asked_for():
-    """A header that any client may send names no other."""
+    """A header that any client may send does not change it; proxies are given as networks."""
     guard = Guard("shop.example", (), proxies_of("10.0.0.0/8, ::1"))
     guard.check(asked("10.1.2.3", host="shop.example", x_forwarded_host="evil.example"))
     for client in ("10.1.2.3", "11.1.2.3", "::1"):

@@ -115,7 +115,7 @@ async def settled(api):
 
 
 async def test_a_read_key_changes_nothing(guarded):
-    """Whatever it asks, with every query and with HEAD: what needs more is 403, and the store is as it was."""
+    """Every route with every query and with HEAD: whatever needs more is 403, and the store is unchanged."""
     before = await settled(guarded)
     for route, own in API.items():
         if own.scope not in {"read", "public"}:

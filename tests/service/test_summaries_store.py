@@ -27,7 +27,7 @@ async def stored(model):
 
 
 def test_a_record_is_read_as_it_was_written():
-    """With the type of its label; a model out of service keeps its figures; what cannot be read is none."""
+    """Labels keep their type; a model out of service keeps its figures; unreadable bytes give None."""
     assert StoredSummary(7, 1_700_000_000_007, SUMMARY) == decode(record(7))
     assert StoredSummary(7, 1_700_000_000_007, SUMMARY._replace(phase="down")) == decode(
         encode(down(decode(record(7))))
@@ -41,7 +41,7 @@ def test_a_record_is_read_as_it_was_written():
 
 
 def test_a_record_of_another_format_is_not_read():
-    """Fields may follow, or lack at the end; another number in front means other fields."""
+    """Further fields are ignored, missing ones take their defaults; another number in front means another format."""
     drift = LastDrift(5, 6, "class_mean", None)
     known = StoredSummary(
         7, 8, Summary("rls", "regression", 3, 0.25, 1.5, "steady", drift, 2, 1, 0.5, 0.0, 0.125, (0.25, 0.5))

@@ -18,7 +18,7 @@ SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_pa
     ],
 )
 def test_where_a_store_is(url, kind, seeds, where):
-    """Host or path, or the servers that know; credentials, database."""
+    """Host or path, or the servers that know it; credentials and database."""
     found = parse(url)
     assert (kind, seeds) == (found.kind, found.seeds)
     assert where == {name: found.where.get(name) for name in where}
