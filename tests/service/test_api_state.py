@@ -106,6 +106,29 @@ async def test_a_version_that_is_not_kept_is_404_with_what_there_is(start):
         assert [3, 2] == found["errors"][0]["allowed"]
 
 
+async def test_a_snapshot_that_is_replaced_while_it_is_read_is_404(start, monkeypatch):
+    """Its pieces are gone, but nothing is damaged; if it is still listed, it is."""
+    frugal = await start(snapshots_kept=1)
+    path = await frugal.learnt(rows=1)
+    await frugal.post(f"{path}/snapshots", status=201)
+    snapshots = frugal.engine.store.snapshots
+
+    async def read_late(*of):
+        await frugal.post(f"{path}/feedback", {**ROW, "label": "UP"})
+        await frugal.post(f"{path}/snapshots", status=201)
+        return await read(*of)
+
+    async def read_damaged(*of):
+        raise ValueError("a piece is damaged")
+
+    read = snapshots.read
+    monkeypatch.setattr(snapshots, "read", read_late)
+    found = problem(await frugal.ask("POST", f"{path}/restore", json={"version": 1}), 404, "version")
+    assert [2] == found["errors"][0]["allowed"]
+    monkeypatch.setattr(snapshots, "read", read_damaged)
+    assert "damaged" in (await frugal.refuses(f"{path}/restore", 409, json={"version": 2}))["detail"]
+
+
 @pytest.mark.parametrize("version", ["-1", "1.5", '"3"', "true", "null", '0, "version": 1'])
 async def test_a_version_is_a_whole_number(api, version):
     """Anything else is refused, naming the field, as is another field."""

@@ -1,7 +1,7 @@
 """The state of a model: snapshots, restore, reset, export and import, and a copy under another name."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -130,17 +130,23 @@ async def restore_snapshot(
     info = next((info for info in kept if info.version == body.version), None)
     identity = identity_of_change(request, key, await request.body())
     if info is None:
-        problem = Problem("version", "is not a kept snapshot", [info.version for info in kept])
-        unknown = NotFound("there is no snapshot of this version", [problem])
-        return _replaced(replica, await answer_if_seen(ctx, replica, identity, unknown))
+        return _replaced(replica, await answer_if_seen(ctx, replica, identity, _not_kept(kept)))
     store = ctx.engine.store
     with ctx.engine.state_budget.held(info.bytes):
         try:
             state = await store.snapshots.read(replica.name, replica.incarnation, info)
             await in_thread_if_large(len(state), _config, state)
         except ValueError as error:
+            left = await store.snapshots.list(replica.name, replica.incarnation)
+            if info not in left:  # a later one has replaced it since it was listed
+                raise _not_kept(left) from error
             raise RequestConflict(f"the snapshot of version {body.version} cannot be used: {error}") from error
         return _replaced(replica, await take_over(store.states, replica, state, "restore", *identity))
+
+
+def _not_kept(kept: Sequence[SnapshotInfo]) -> NotFound:
+    problem = Problem("version", "is not a kept snapshot", [info.version for info in kept])
+    return NotFound("there is no snapshot of this version", [problem])
 
 
 def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: None) -> Config:
