@@ -123,6 +123,8 @@ async def test_a_request_is_checked_before_it_is_answered_304(start):
         problem(await api.ask("GET", "/models/looked-at", headers={**given, **some}), 403)
         problem(await api.ask("GET", "/models/none", headers={**given, **own}), 404)
         problem(await api.ask("GET", "/models/looked-at?x=1", headers={**given, **own}), 422, "x")
+        strange = await api.ask("GET", "/models/looked-at/posterior?features=c", headers={**given, **own})
+        problem(strange, 422, "features[0]")
         problem(await api.ask("GET", "/models/looked-at?min_version=-1", headers={**given, **own}), 422, "min_version")
         problem(await api.ask("GET", "/models/looked-at/features?means=no_", headers={**given, **own}), 422, "means")
         problem(await api.ask("GET", "/models/looked-at?incarnation=other", headers={**given, **own}), 409)

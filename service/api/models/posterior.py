@@ -54,6 +54,7 @@ async def show_posterior(
     Numbers are in the learner's terms: with `scaling`, over scaled columns. After a change of features, other families
     have `experts`, too. 409 before the first row has determined the features; 413 if it is more than a million numbers.
     """
+    _chosen(replica, features)  # what is wrong is refused before If-None-Match counts
     make = partial(_document, features=features, diagonal=diagonal)
     return await conditional(request, replica, make, replica.model.nbytes)
 
