@@ -288,9 +288,11 @@ def _values(values: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy as Python has it."""
+    """A number of NumPy as Python has it, a time as text."""
     if hasattr(value, "tolist"):
         return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
@@ -92,6 +93,17 @@ def test_tables(boiler):
     assert 2 == len(boiler.predict_batch(rows, track=True)["prediction_ids"])
     assert [2, 8] == [boiler.evaluate(rows, [1.0, 2.0])["metrics"]["rows"], boiler.show()["rows"]]
     assert [None, 1.0] == boiler._table([[math.nan, 1.0]])["data"][0]
+
+
+def test_times(onepass, url):
+    """Datetimes, alone and in tables, are times of day to a model."""
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    with onepass.Onepass(url) as service:
+        model = service.model("clock")
+        model.create(task="regression", algorithm="rls", features=[{"name": "t", "type": "time"}])
+        assert 1 == model.feedback({"t": noon}, 1.0)["rows"]
+        assert 3 == model.feedback_batch([{"t": noon}, {"t": noon}], [1.0, 2.0])["rows"]
+        model.delete()
 
 
 def test_classes(onepass, url):
