@@ -224,7 +224,8 @@ class Config(Checked):
             raise Invalid.of("", "must be an object: the cost of missing a class, by label", _COSTS)
         known = None if labels is None else [key(label) for label in labels]
         refuse([problem for name, cost in value.items() for problem in _wrong_cost(name, cost, known)])
-        return {name: float(cost) for name, cost in value.items() if cost != 1} or None  # others cost 1 anyway
+        costs = {name: float(cost) for name, cost in value.items()}
+        return {name: cost for name, cost in costs.items() if cost != 1.0} or costs or None  # others cost 1 anyway
 
     @field_validator("labels_due", mode="plain", json_schema_input_type=LabelsDue | None)
     @classmethod

@@ -67,6 +67,7 @@ def test_every_default_is_filled_in():
         ({"features": ["a", {"name": "b"}]}, {"features": [{"name": "a", "type": "numeric"}, "b"]}),
         ({"features": [{"name": "a", "min": 0, "max": 1}]}, {"features": [{"name": "a", "min": 0.0, "max": 1.0}]}),
         ({"class_costs": {"a": 2, "b": 1}}, {"class_costs": {"b": 1.0, "a": 2.0}}),
+        ({"class_costs": {"a": 2, "b": 1}}, {"class_costs": {"a": 2}}),
         ({"class_costs": {}}, {"class_costs": None}),
         ({"metrics": {"window": 1000}}, {"metrics": None}),
         ({"metrics": {"window": 20}}, {"metrics": {"window": 20, "fading": 0.999}}),
