@@ -53,7 +53,7 @@ class ModelChanges(Checked):
     add_labels: list[GivenLabel] | None = Field(
         None,
         description="Labels to append to the declared ones; those that exist already are ignored. Retired labels come "
-        "back.",
+        "back. 422 with `lags`, 409 beside a challenger with them: they have a column per label.",
     )
     retire_labels: list[GivenLabel] | None = Field(
         None,

@@ -40,7 +40,7 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     Raises:
         Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.
         Conflict: features cannot get categories while they are being changed, or before there are any; or fewer than
-            two labels would be left, or labels_due learns a retired one.
+            two labels would be left, labels_due learns a retired one, or a challenger has a lag column per label.
     """
     asked, retired = _without_returning(model, asked)
     config, schema = changed(model.config, asked), model.prediction_schema
