@@ -44,6 +44,7 @@ async def test_a_change_from_begin_to_the_next(api, config):
     done = await switch(api, path, "complete")
     assert ("ensemble", NEW, None) == (done["phase"], done["current"], done["next"])
     assert "warning" not in done
+    assert NEW == (await api.get(path))["config"]["features"]
     assert 1 == pytest.approx(sum(expert["weight"] for expert in done["ensemble"]))
     assert {"expert", "weight", "loss"} == {name for expert in done["ensemble"] for name in expert}
     await learn(range(30, 40), NEW)

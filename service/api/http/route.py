@@ -205,11 +205,8 @@ async def with_models(error: BaseException, request: Request) -> BaseException:
     try:
         covers = covered_by(context.keys.caller(request.scope[LINES]))
         found, more = await context.engine.store.catalog.names(LISTED_MAX, wanted=covers)
-    except (
-        OnepassError,
-        asyncio.CancelledError,
-    ):  # the store went down, or the key expired, after the model was not found
-        return error
+    except (OnepassError, asyncio.CancelledError):
+        return error  # the store went down, or the key expired, after the model was not found
     names, (problem,) = [name for name, _ in found], error.problems
     meant = suggestion(request.path_params.get("name"), names) or (f"; {MODELS}" if more else "")
     return NotFound(f"{error.detail}{meant}", [problem._replace(allowed=names)])
