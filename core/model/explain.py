@@ -120,7 +120,7 @@ def feature_groups(space: SpaceModel) -> dict[str, Ints]:
         at += feature.width
     owners = {column: feature.name for feature in schema.features for column in feature.columns}
     for place, name in enumerate(space.row_columns[at:], at):
-        column, _, lag = name.partition(" (t-")
+        column, _, lag = name.rpartition(" (t-")
         found.setdefault(f"{owners.get(column, column)} (t-{lag.partition(')')[0]})", []).append(place)
     return {name: np.array(own, np.int64) for name, own in found.items()}
 

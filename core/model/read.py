@@ -128,7 +128,9 @@ def posterior(model: Model, features: Collection[str] | None = None, *, diagonal
     wanted = None
     if features is not None:
         own = [column for feature in schema.features if feature.name in features for column in feature.columns]
-        wanted = {name for name in parts.row_columns if name.partition(" (t-")[0] in own}
+        encoded, columns = len(space.schema.columns), parts.row_columns
+        unlagged = (*columns[:encoded], *(name.rpartition(" (t-")[0] for name in columns[encoded:]))
+        wanted = {name for name, column in zip(columns, unlagged, strict=True) if column in own}
     outputs = ["value"] if parts.regression else [key(label) for label in model.labels.labels]
     shares = [1.0] if space.mixture is None else space.mixture.weights.tolist()
     held = [one.posterior(wanted, outputs, diagonal) for one in space.experts.values()]

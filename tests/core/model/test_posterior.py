@@ -50,6 +50,18 @@ def test_every_learner_shows_what_it_holds(algorithm, task):
     json.dumps(whole, default=np.ndarray.tolist, allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    ("lags", "shown"), [(0, ["a (t-1)", "bias"]), (1, ["a (t-1)", "a (t-1) (t-1)", "bias"])], ids=["none", "one"]
+)
+def test_a_feature_may_be_named_as_lags_are(lags, shown):
+    """It is shown when it is asked for, with its own lags."""
+    model = Fed({"algorithm": "rls", "task": "regression", "features": ["b", "a (t-1)"], "lags": lags})
+    model.learn(_X[:50, :2], _SCORE[:50])
+    assert shown == read.posterior(model.machine, ["a (t-1)"])["names"]
+    contributions = explain.explain(model.machine.own, _X[:1, :2]).contributions
+    assert {"b", *shown[:-1]} <= contributions.keys()
+
+
 @pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
 def test_least_squares(scaling):
     """RLS's covariance is the inverse of X'X plus the ridge; times the noise it is that of the weights."""
