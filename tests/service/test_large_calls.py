@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from service.errors import StoreDown
-from service.store.log.appends import Appended, SegmentIn
-from service.store.log.log import LARGE_APPEND_BYTES, Log
+from service.store.log.appends import LARGE_APPEND_BYTES, Appended, SegmentIn
+from service.store.log.log import Log
 from service.store.redis.connection import Call, Connection, Safety, Script
 from service.store.redis.node import LARGE_BYTES_PER_S
 from tests.listening import listening

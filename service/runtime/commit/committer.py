@@ -24,8 +24,7 @@ from msgspec import Struct
 
 from service.errors import StoreDown, Unavailable
 from service.runtime.stats import Stats
-from service.store.log.appends import Append, Appended
-from service.store.log.log import LARGE_APPEND_BYTES, Log
+from service.store.log.appends import LARGE_APPEND_BYTES, Append, Appended, LogWriter
 from service.store.redis.connection import Safety
 from service.store.redis.node import LARGE_BYTES_PER_S
 
@@ -96,7 +95,7 @@ class Committer:
 
     def __init__(
         self,
-        log: Log,
+        log: LogWriter,
         stats: Stats,
         limits: CommitLimits,
         *,

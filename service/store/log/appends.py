@@ -1,4 +1,4 @@
-"""Arguments and replies of two scripts: APPEND adds an entry to a log, RECORD stores answers to ids."""
+"""Writing to logs, by two scripts: APPEND adds an entry, RECORD stores answers to ids."""
 
 import logging
 from collections.abc import Sequence
@@ -13,10 +13,12 @@ from service.errors import StoreDown, Unavailable, WritersFull
 from service.store.keys import TEXT, cached_keys
 from service.store.log.entries import Code, RawEntry, entries, name_of
 from service.store.log.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
-from service.store.redis.connection import Call, UnreplicatedResult
+from service.store.redis.connection import Call, Connection, Safety, UnreplicatedResult
 
 SEGMENTS_MAX = 1000  # most segments of one entry; the server's Lua cannot pass on many more in one command
 ITEMS_MAX = 1000  # most answers of one model that are stored at once: by one call of a script
+LARGE_APPEND_BYTES = 2**20  # larger appends travel by themselves, so that others need not wait for them
+RECORDED_AT_ONCE = 16  # sets of answers in one round trip; they change a thousand ids each
 SOON_BYTES_MAX = 2**20  # most bytes of entries in one reply on the connection that carries the rows of all models
 
 _log = logging.getLogger(__name__)
@@ -149,13 +151,50 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     safe: bool = True  # whether the requested number of replicas has it, and everything returned before it
 
 
+class LogWriter:
+    """What writes to the logs of all models of one store; an error is that of one model, and is returned."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._one_server = connection.node_key("") == ""
+
+    def node_key(self, name: str) -> str:
+        """The server of a model: equal for models that wait for the same one, empty if there is only one."""
+        return "" if self._one_server else self._connection.node_key(cached_keys(name, "").meta)
+
+    async def append(
+        self, requests: Sequence[Append], safety: Safety | None = None, *, large_bytes: int = 0
+    ) -> list[Appended | Unavailable]:
+        """Append to many models in one round trip; what fails for one does not concern the others.
+
+        ``safety`` says which replicas must have an append for it to be ``safe``. ``large_bytes`` is the size of one
+        that travels by itself, on a connection that carries no other model's: it has more time than the store's
+        timeout, in proportion to its bytes.
+        """
+        calls = [*map(_append_call, requests)]
+        results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
+        return [*map(_appended_or_unavailable, requests, results)]
+
+    async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
+        """Add answers to ids that are still remembered for that version and have none; may be repeated.
+
+        Of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip. Returns True for each,
+        False if the caller is not, or no longer, on this log, else why the store failed.
+        """
+        known: list[Unavailable | bool] = []
+        for at in range(0, len(answers), RECORDED_AT_ONCE):
+            calls = [*map(_record_call, answers[at : at + RECORDED_AT_ONCE])]
+            known += map(_recorded, await self._connection.run(calls))
+        return known
+
+
 def decode_seen(record: bytes) -> SeenId:
     """Decode a record of the hash of seen ids."""
     version, ordinal, row, digest, answer = record.split(b":", 4)
     return SeenId(int(version), int(ordinal), int(row), digest.decode(), answer or None)
 
 
-def append_call(request: Append) -> Call:
+def _append_call(request: Append) -> Call:
     """The script call of an append."""
     keys = cached_keys(request.name, request.incarnation)
     args: list[bytes | str | int] = [
@@ -182,7 +221,7 @@ def append_call(request: Append) -> Call:
     return Call(APPEND, own, args)
 
 
-def record_call(answers: Answers) -> Call:
+def _record_call(answers: Answers) -> Call:
     """The script call that stores answers."""
     keys = cached_keys(answers.name, answers.incarnation)
     args: list[bytes | str | int] = [answers.incarnation, answers.version, answers.uid]
@@ -191,17 +230,17 @@ def record_call(answers: Answers) -> Call:
     return Call(RECORD, (keys.meta, keys.log, keys.idempotency), args)
 
 
-def recorded(result: Any) -> Unavailable | bool:
+def _recorded(result: Any) -> Unavailable | bool:
     """Whether answers were stored, or the store's error."""
     return failed(result) if isinstance(result, Exception) else bool(result[0] == b"ok")
 
 
-def appended_or_unavailable(request: Append, result: Any) -> Appended | Unavailable:
+def _appended_or_unavailable(request: Append, result: Any) -> Appended | Unavailable:
     """The result of an append, or the store's error."""
     if isinstance(result, Exception):
         return failed(result)
     if isinstance(result, UnreplicatedResult):
-        appended = appended_or_unavailable(request, result.result)
+        appended = _appended_or_unavailable(request, result.result)
         return structs.replace(appended, safe=False) if isinstance(appended, Appended) else appended
     if result[0] == b"crowded":
         return WritersFull(

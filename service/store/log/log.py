@@ -26,27 +26,12 @@ have continued. The scripts are in store/lua.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.errors import Unavailable
 from service.store.keys import ModelKeys, cached_keys, raw
-from service.store.log.appends import (
-    SOON_BYTES_MAX,
-    Answers,
-    Append,
-    Appended,
-    SeenId,
-    append_call,
-    appended_or_unavailable,
-    decode_seen,
-    failed,
-    record_call,
-    recorded,
-)
+from service.store.log.appends import SOON_BYTES_MAX, LogWriter, SeenId, decode_seen, failed
 from service.store.log.entries import Code, ReadOn, read_on
 from service.store.log.scripts import LOOKUP, READ_AFTER
-from service.store.redis.connection import Call, Connection, Safety
+from service.store.redis.connection import Call
 
-LARGE_APPEND_BYTES = 2**20  # larger appends travel by themselves, so that others need not wait for them
-RECORDED_AT_ONCE = 16  # sets of answers in one round trip; they change a thousand ids each
 READ_BYTES_MAX = 4 * 2**20
 """Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
 
@@ -61,44 +46,11 @@ class Head(NamedTuple):
     snapshot: int | None = None
 
 
-class Log:
+class Log(LogWriter):
     """The logs of all models of one store.
 
-    Every method but ``append`` and ``record_answers`` raises Unavailable if the store did not answer, or cannot.
+    What reads them raises Unavailable if the store did not answer, or cannot.
     """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._one_server = connection.node_key("") == ""
-
-    def node_key(self, name: str) -> str:
-        """The server of a model: equal for models that wait for the same one, empty if there is only one."""
-        return "" if self._one_server else self._connection.node_key(cached_keys(name, "").meta)
-
-    async def append(
-        self, requests: Sequence[Append], safety: Safety | None = None, *, large_bytes: int = 0
-    ) -> list[Appended | Unavailable]:
-        """Append to many models in one round trip; what fails for one does not concern the others.
-
-        ``safety`` says which replicas must have an append for it to be ``safe``. ``large_bytes`` is the size of one
-        that travels by itself, on a connection that carries no other model's: it has more time than the store's
-        timeout, in proportion to its bytes.
-        """
-        calls = [*map(append_call, requests)]
-        results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
-        return [*map(appended_or_unavailable, requests, results)]
-
-    async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
-        """Add answers to ids that are still remembered for that version and have none; may be repeated.
-
-        Of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip. Returns True for each,
-        False if the caller is not, or no longer, on this log, else why the store failed.
-        """
-        known: list[Unavailable | bool] = []
-        for at in range(0, len(answers), RECORDED_AT_ONCE):
-            calls = [*map(record_call, answers[at : at + RECORDED_AT_ONCE])]
-            known += map(recorded, await self._connection.run(calls))
-        return known
 
     async def joins(self, name: str, incarnation: str, version: int, uid: str) -> Code:
         """Whether the entry ``uid`` that made ``version`` is on the log: "ok", or why reading on from it would fail."""
