@@ -80,7 +80,7 @@ def _ordered(_: Any, __: str, event: Event) -> Event:
 
 
 def _named(_: Any, __: str, event: Event) -> Event:
-    """What a message names by a word before its value: "model %s: snapshot of version %d is passed over"."""
+    """What a message names by a word before its value: "model %s: skipping the snapshot of version %d"."""
     record: logging.LogRecord = event["_record"]
     values = event.pop("positional_args", ())
     event.pop("color_message", None)  # uvicorn's message once more, in colours

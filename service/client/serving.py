@@ -68,7 +68,7 @@ def serve(
     for note in found.notes:
         logger.warning("%s", note)
     if settings.memory_budget_mb != found.settings.memory_budget_mb:
-        logger.info("models have %d MB, as the memory of this container or unit is limited", settings.memory_budget_mb)
+        logger.info("models may take %d MB: the memory of this container or unit is limited", settings.memory_budget_mb)
     for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
         signal.signal(kind, lambda *_: sys.exit(0))
     if fd is None:
@@ -155,7 +155,7 @@ def _compile_kernels() -> bool:
     try:
         ready = kernels.kernels_at_hand()
         if ready is None:
-            logger.info("once per installation: compiling kernels, 50 s on two idle cores")
+            logger.info("compiling kernels, once per installation: 50 s on two idle cores")
             compiling.compile_missing()
     except (kernels.CannotCompile, OSError) as error:
         logger.error("%s", error)  # noqa: TRY400  the message says all

@@ -65,7 +65,7 @@ def test_a_corrupt_snapshot_is_skipped_for_the_one_before(service, store, damage
     service.start()
     assert before == service.state()
     assert 1 == service.metric("corrupt_snapshots")
-    assert f"snapshot of version {known[0]['version']} is passed over" in service.log
+    assert f"skipping the snapshot of version {known[0]['version']}" in service.log
     for load, part in zip([first, *loads], (table[:50], table[50:100], table[100:150], table[150:]), strict=True):
         repeat(service, part, load)
 

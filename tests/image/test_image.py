@@ -44,7 +44,7 @@ def test_it_serves_with_the_least_that_it_needs(containers: Containers, data: st
         service.wait_until_ready()
         log = service.log()
         assert "kernels for" in log
-        assert "models have 128 MB" in log
+        assert "models may take 128 MB" in log
         assert [] == [
             line for line in log.splitlines() if "compiling" in line or "[warning" in line or "[error" in line
         ]

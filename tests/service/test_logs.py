@@ -49,11 +49,11 @@ def lines(stream):
 
 def test_a_line_has_fields(said):
     """When, how bad, what, by whom; the model and the version that the message names."""
-    logger.warning("model %s: snapshot of version %d is passed over, %d %% of it: %s", "m", 7, 50, "why")
+    logger.warning("model %s: skipping the snapshot of version %d, %d %% of it: %s", "m", 7, 50, "why")
     logger.info("plain", extra={"more": 1})
     first, second = lines(said)
     assert ["timestamp", "level", "event"] == [*first][:3]
-    assert "model m: snapshot of version 7 is passed over, 50 % of it: why" == first["event"]
+    assert "model m: skipping the snapshot of version 7, 50 % of it: why" == first["event"]
     assert ("warning", "service.tests", "m", 7) == tuple(first[key] for key in ("level", "logger", "model", "version"))
     assert ("plain", 1) == (second["event"], second["more"])
     assert "model" not in second

@@ -60,7 +60,8 @@ class Follower:
                     backoff.reset()
                 if backoff.first:
                     logger.warning(
-                        "no notices of appends are received, until then the sweep alone follows: %s", error.detail
+                        "append notices do not arrive: until they do, only the slow sweep keeps models current: %s",
+                        error.detail,
                     )
             await backoff.wait()
 
@@ -72,7 +73,7 @@ class Follower:
         if replica.incarnation != notice.incarnation:
             self._on_subscribed(notice.name)  # of another database, or of the next model of that name
         elif notice.version is None:
-            logger.info("model %s was deleted elsewhere", notice.name)
+            logger.info("model %s was deleted by another process", notice.name)
             self._models.forget(replica)
         elif replica.lost:
             self._on_subscribed(notice.name)  # the store was restored; the head tells at which version

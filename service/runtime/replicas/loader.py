@@ -150,7 +150,7 @@ class Loader:
                 if not {*known} <= {*await self._store.snapshots.list(meta.name, meta.incarnation)}:
                     raise _Replaced from error
                 self._stats.corrupt_snapshots += 1
-                logger.error("model %s: snapshot of version %d is passed over: %s", meta.name, info.version, error)  # noqa: TRY400
+                logger.error("model %s: skipping the snapshot of version %d: %s", meta.name, info.version, error)  # noqa: TRY400
         return await self._first(meta)
 
     async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:

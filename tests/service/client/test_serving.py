@@ -131,7 +131,7 @@ def test_a_start_that_compiles_can_be_stopped(tmp_path: Path, kind: signal.Signa
     """Status 0 and no traceback, long before the service is up."""
     with serving(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")) as (child, _):
         assert b"Onepass 0.1.0 starts" in child.stderr.readline()  # before it has imported what it serves with
-        assert b"once per installation: compiling" in child.stderr.readline()
+        assert b"compiling kernels, once per installation" in child.stderr.readline()
         child.send_signal(kind)
         said = child.communicate(timeout=60)[1]
         others = [line for line in said.splitlines() if b"once per installation" not in line]
