@@ -58,7 +58,7 @@ def history_table(document: Mapping[str, Any]) -> Iterable[Row]:
 
 
 _DRIFT = (
-    "id", "time", "version", "row", "kind", "class", "challenger", "action", "held_back", "before", "after",
+    "id", "model", "time", "version", "row", "kind", "class", "challenger", "action", "held_back", "before", "after",
     "epsilon_cut", "windows.before", "windows.after", "alarm_count", "features",
 )  # fmt: skip
 

@@ -43,8 +43,8 @@ async def test_drift_is_a_table(api):
     await raise_alarms(api, path, 1, JOINS)
     shown = await api.get(f"{path}/drift")
     rows, _ = await table(api, f"{path}/drift")
-    assert [(event["id"], str(event["row"]), "UP") for event in shown["events"]] == [
-        (r["id"], r["row"], r["class"]) for r in rows
+    assert [(event["id"], path.rpartition("/")[2], str(event["row"]), "UP") for event in shown["events"]] == [
+        (r["id"], r["model"], r["row"], r["class"]) for r in rows
     ]
     assert [("90", "30", "0"), ("90", "30", "1")] == [
         (row["windows_before"], row["windows_after"], row["alarm_count"]) for row in rows
