@@ -6,6 +6,7 @@ from time import monotonic
 
 from service.api.http.cross_site import Guard, origins_of, proxies_of
 from service.api.http.keys import Keys
+from service.api.http.root_path import parse as root_path_of
 from service.monitor import webhook_settings
 from service.settings import Settings
 from service.store.redis.connection import Connection
@@ -37,6 +38,7 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     origins = origins_of(settings.cors_origins)
     if "*" in origins and not keys.required:
         raise ValueError("ONEPASS_CORS_ORIGINS: without keys, * would let any page change every model: list origins")
+    root_path_of(settings.root_path, taken=())  # the paths of the service itself are known once it is imported
     if settings.redis_url:
         # a URL that cannot be is found here
         Connection(settings.redis_url.get_secret_value(), settings.store_timeout_s)

@@ -56,11 +56,7 @@ def serve(
     secret on the command line is seen by everybody on the machine: ONEPASS_API_KEYS_FILE=PATH names a file instead.
     """
     found = sources.gather({name: value for name, value in asdict(flags).items() if value is not None}, file)
-    settings = _usable(found, fd)
-    try:
-        https = tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
-    except ValueError as error:
-        raise Misused(str(error)) from None
+    settings, https = _usable(found, fd)
     logs.configure(settings.log_level, settings.log_format, settings.access_log)
     logger.info("Onepass %s starts", version("onepass"))
     for path in found.files:
@@ -115,9 +111,9 @@ def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
     return "\n".join([head, *described])
 
 
-def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
-    """Validate the settings, and fit an unset memory budget to the limit of the container; ``Misused`` if the service
-    would refuse to start with them.
+def _usable(found: sources.Sourced, descriptor: int | None = None) -> tuple[Settings, dict[str, Any]]:
+    """Validate the settings, and fit an unset memory budget to the limit of the container; also returns uvicorn's
+    options for https. ``Misused`` if the service would refuse to start with them.
     """
     given = "memory_budget_mb" in found.settings.model_fields_set
     try:
@@ -125,13 +121,14 @@ def _usable(found: sources.Sourced, descriptor: int | None = None) -> Settings:
         budget_mb = memory_limit.budget_mb(found.settings.memory_budget_mb, given, limit)
         settings = found.settings.model_copy(update={"memory_budget_mb": budget_mb})
         keys = validated(settings, found.keys_file).keys
+        https = tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
         host = settings.host if descriptor is None else exposure.host_of(descriptor)
         exposure.refuse_open(host, keys.required, settings.insecure)
     except ValueError as error:
         raise Misused(str(error)) from None
     except OSError as error:
         raise Misused(f"--fd {descriptor}: {error.strerror}") from None
-    return settings
+    return settings, https
 
 
 def _refuse_taken(settings: Settings) -> None:

@@ -60,7 +60,7 @@ def parse(url: str) -> StoreUrl:
     try:
         return StoreUrl("single", dict(parse_url(url))) if parts.scheme in _SINGLE else _many(parts)
     except ValueError:
-        raise ValueError(f"the store's {parts.scheme}:// URL cannot be read") from None
+        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) cannot be read: write {_FORMS}") from None
 
 
 def _many(parts: SplitResult) -> StoreUrl:

@@ -80,7 +80,10 @@ def test_secrets_from_files() -> None:
         ("ONEPASS_WEBHOOKS", "canary"),
         ("ONEPASS_CORS_ORIGINS", "*"),
         ("ONEPASS_REDIS_URL", "http://canary"),
+        ("ONEPASS_REDIS_URL", "redis://canary:port"),
         ("ONEPASS_HOST", "0.0.0.0"),
+        ("ONEPASS_ROOT_PATH", "ml"),
+        ("ONEPASS_TLS_CERT", "missing.pem"),
     ],
 )
 def test_settings_are_checked_as_serve_does(
