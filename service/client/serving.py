@@ -47,6 +47,7 @@ def serve(
     file: SettingsFile = None,
     fd: Annotated[int | None, Option(metavar="N", help="Listen on this inherited socket.")] = None,
     until_eof: Annotated[bool, Option("--until-eof", help="Stop when standard input ends.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Log JSON lines, as --log-format json.")] = False,
     flags: Flags,  # type: ignore[valid-type]  # made of the settings
 ) -> int:
     """Run the service until it is told to stop.
@@ -55,7 +56,10 @@ def serve(
     precedence over a variable, a variable over the file of --settings, and that over .env in the present directory. A
     secret on the command line is seen by everybody on the machine: ONEPASS_API_KEYS_FILE=PATH names a file instead.
     """
-    found = sources.gather({name: value for name, value in asdict(flags).items() if value is not None}, file)
+    given = {name: value for name, value in asdict(flags).items() if value is not None}
+    if as_json:
+        given["log_format"] = "json"
+    found = sources.gather(given, file)
     settings, https = _usable(found, fd)
     logs.configure(settings.log_level, settings.log_format, settings.access_log)
     logger.info("Onepass %s starts", version("onepass"))

@@ -196,14 +196,18 @@ def has_ipv6() -> bool:
 
 
 def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
-    """With --until-eof the end of standard input stops the service; a misspelt setting is named in the log."""
-    with serving(tmp_path, "--until-eof", ONEPASS_DURABILTY="always") as (child, url):
+    """With --until-eof the end of standard input stops the service; a misspelt setting is named in the log.
+
+    With --json each line of the log is an object.
+    """
+    with serving(tmp_path, "--until-eof", "--json", ONEPASS_DURABILTY="always") as (child, url):
         assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
         child.stdin.close()
         child.stdin = None
         said = child.communicate(timeout=60)[1]
         assert b"ONEPASS_DURABILTY is not a setting" in said
         assert b"Finished server process" in said
+        assert {"info", "warning"} == {json.loads(line)["level"] for line in said.splitlines()}
         with pytest.raises(httpx.ConnectError):
             httpx.get(url)
 
