@@ -188,8 +188,13 @@ def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> N
 
 def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any]:
     """The features of a row, typed as the current features declare them, and in an overlap the next ones."""
+    given: dict[str, str] = {}
+    for feature, text in values or ():
+        if feature in given:
+            raise Misused(f"{feature} is given twice")
+        given[feature] = text
     spaces = session.ask("GET", path_of(name, "features"))
-    return typed_row([*(spaces["next"] or ()), *spaces["current"]], dict(values or ()))
+    return typed_row([*(spaces["next"] or ()), *spaces["current"]], given)
 
 
 def typed_row(declared: Iterable[Any], given: Mapping[str, str]) -> dict[str, Any]:

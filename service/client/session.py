@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx
 from typer import BadParameter, Option
 
-from service.client.display import shortened
+from service.client.display import shortened, spelt
 from service.client.failures import Failed
 
 PORT = 8000
@@ -118,7 +118,7 @@ def _line(error: Mapping[str, Any]) -> str:
     """Format the problem of a field, and what is allowed."""
     allowed = error.get("allowed")
     if isinstance(allowed, list):
-        allowed = ", ".join(shortened([str(one) for one in allowed], ALLOWED_SHOWN))
+        allowed = ", ".join(shortened([spelt(one) for one in allowed], ALLOWED_SHOWN))
     return f"{error.get('field')}: {error.get('problem')}" + (f" ({allowed})" if allowed else "")
 
 

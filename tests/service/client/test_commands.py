@@ -162,6 +162,9 @@ def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
     status, _, complained = shell("feedback", "strict", "a=1", "c=2", "--label", "SIDE")
     assert 1 == status
     assert "  features.c: " in complained
+    assert (2, "", "onepass feedback: a is given twice\n") == shell("feedback", "strict", "a=1", "a=2", "--label", "UP")
+    shell("create", "truth", "--task", "classification", "--features", "a", "--labels", "true,false")
+    assert "is not one of the declared labels (true, false)" in shell("feedback", "truth", "a=1", "--label", "no")[2]
     status, _, complained = shell("create", "strict", "--task", "regression", "--missing", "mean")
     assert 1 == status
     assert "  missing: differs from the model's value: PATCH changes it (error)" in complained
