@@ -76,6 +76,16 @@ async def test_a_body_may_come_later(api):
         assert 200 == status((await read_answer(reader))[0])
 
 
+async def test_a_body_that_will_be_too_large_is_not_awaited(api):
+    """Its announced length is enough, also for a client that asks before it sends."""
+    path = (await api.learnt()).encode() + b"/predict"
+    async with running(LocalServer(api.app)) as server:
+        for more in ((), (b"Expect: 100-continue",)):
+            reader, writer = await server.connect()
+            writer.write(_request(path, *more).replace(b"Length: %d" % len(BODY), b"Length: 99999999"))
+            assert 413 == status((await read_answer(reader))[0])
+
+
 async def test_a_client_that_has_left_is_not_answered(api):
     """Its request was taken; the answer has nowhere to go, and nothing else suffers."""
     path = (await api.learnt()).encode() + b"/predict"

@@ -49,8 +49,10 @@ class RowRequest(Request):
         ``ClientDisconnect`` if the client has gone.
         """
         lines, bound = self.lines, min(limit, SMALL_BYTES)
+        if self._announced() > bound:
+            return None
         message: Mapping[str, Any] = await self._receive()
-        while message.get("more_body", False) and max(len(message["body"]), self._announced()) <= bound:
+        while message.get("more_body", False) and len(message["body"]) <= bound:
             more = await self._receive()
             if more["type"] == "http.disconnect":
                 raise ClientDisconnect
