@@ -311,8 +311,14 @@ def _socket_path(directory: Path, elsewhere: Path | None = None) -> Path:
 
 def _private_directory(path: Path) -> None:
     """Create it, or make sure that it is ours alone: anybody may put things under the temporary directory."""
-    path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise CannotStart(
+            f"the directory {path} of the store's socket cannot be used: {error.strerror}; "
+            "ONEPASS_SOCKET_DIR names the directory above it"
+        ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise CannotStart(f"{path} is not a directory that only this user can use; remove it")
 

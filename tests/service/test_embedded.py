@@ -336,6 +336,8 @@ def test_a_directory_that_cannot_be_used_is_named(start, directory):
     (directory / "file").write_text("")
     with pytest.raises(CannotStart, match=r"file/data \(ONEPASS_DATA_DIR\)"):
         start(where=directory / "file" / "data")
+    with pytest.raises(CannotStart, match=r"missing/onepass-\w+ of the store's socket .* ONEPASS_SOCKET_DIR"):
+        start(socket_dir=directory / "missing")
 
 
 def test_a_large_log_begins_anew(start, directory, monkeypatch):
