@@ -83,7 +83,11 @@ def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, s
         print(error if isinstance(error, ValueError) else f"--fd {descriptor}: {error.strerror}", file=sys.stderr)
         return 2
     server = Server(_config(settings, app, grace, ssl), app, settings, grace)
-    server.run(sockets)
+    try:
+        server.run(sockets)
+    except SystemExit:  # uvicorn has a status of its own for a start that failed
+        if server.started:
+            raise
     return 0 if server.started else 1
 
 

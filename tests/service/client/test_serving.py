@@ -218,7 +218,7 @@ def test_a_start_that_cannot_be_says_why_in_one_line(tmp_path: Path) -> None:
         assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
         with serving(tmp_path) as (second, _):
             _, said = second.communicate(timeout=60)
-        assert 0 != second.returncode
+        assert 1 == second.returncode
         assert b"ONEPASS_DATA_DIR" in said
         assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
         first.send_signal(signal.SIGINT)
