@@ -178,7 +178,7 @@ class RemoteModel:
             served: with ``track``, what another model predicted.
         """
         asked = {"track": track or None, "explain": explain or None, "interval": interval, "served": served}
-        return self._ask("POST", "/predict", {"features": dict(features), **_given(asked)})
+        return self._ask("POST", "/predict", {"features": _row(features), **_given(asked)})
 
     def feedback(
         self,
@@ -202,7 +202,7 @@ class RemoteModel:
         """
         if prediction_id is None and id is None:
             id = uuid4().hex  # noqa: A001
-        row = {"features": None if features is None else dict(features), "id": id, "prediction_id": prediction_id}
+        row = {"features": None if features is None else _row(features), "id": id, "prediction_id": prediction_id}
         return self._ask("POST", "/feedback", {**_given({**row, "weight": weight, "served": served}), "label": label})
 
     def predict_batch(self, rows: Any, *, track: bool = False) -> dict[str, Any]:
@@ -296,8 +296,13 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
+def _row(features: Mapping[str, Any]) -> dict[str, Any]:
+    """One row, by name."""
+    return {name: _cell(value) for name, value in features.items()}
+
+
 def _cell(value: Any) -> Any:
-    """A value of a table; NaN and the missing marks of data frames are null."""
+    """A value of a row; NaN and the missing marks of data frames are null."""
     value = value.tolist() if hasattr(value, "tolist") else value
     is_missing = (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
     return None if is_missing else value

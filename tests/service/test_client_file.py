@@ -132,6 +132,8 @@ def test_refusals_say_field_and_problem(boiler, onepass):
     with pytest.raises(onepass.OnepassError, match="wind") as refused:
         boiler.feedback({"outside": 1.0}, 1.0)
     assert (422, True) == (refused.value.status, any("wind" in str(one) for one in refused.value.errors))
+    with pytest.raises(onepass.OnepassError, match="wind: is missing"):
+        boiler.predict({"outside": 1.0, "wind": math.nan})
     with pytest.raises(ValueError, match="not JSON compliant"):
         boiler.feedback({"outside": math.inf, "wind": 1.0}, 1.0)
 
