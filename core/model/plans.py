@@ -159,7 +159,7 @@ def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -
         if known.promote == promote:
             return None, config
     elif count >= most:
-        raise Conflict(f"the model has {count} challengers, and may have {most}: DELETE one first")
+        raise Conflict(f"the model has {count} of at most {most} challengers" + ("; DELETE one first" if count else ""))
     elif model.phase == "overlap":
         raise Conflict("a change of features is under way: complete or abort it first")
     elif len(model.labels) > (bound := config.algorithm.class_bound):

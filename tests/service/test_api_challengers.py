@@ -123,7 +123,8 @@ async def test_there_are_bounds_on_their_number_and_their_memory(start):
     found = problem(await small.ask("PUT", f"{path}/challengers/large", json=large), 422, "algorithm")
     assert "<= 1 MiB of state" == found["errors"][0]["allowed"]
     await put(small, path, "one", {"algorithm": "fesl_c"})
-    problem(await small.ask("PUT", f"{path}/challengers/two", json={"algorithm": "fesl_c"}), 409)
+    found = problem(await small.ask("PUT", f"{path}/challengers/two", json={"algorithm": "fesl_c"}), 409)
+    assert "the model has 1 of at most 1 challengers; DELETE one first" == found["detail"]
 
 
 async def test_the_drift_events_of_a_challenger_name_it(api):
