@@ -30,7 +30,9 @@ def of_columns(configs: Sequence[Config], width: int) -> Demand:
     """The demand of ``width`` input columns."""
     need = sum(config.state_bytes(width) for config in configs)
     field = "params.compressed_dim" if configs[0].algorithm.sparse else "features"
-    own = "" if not any(config.lags for config in configs) else " and their lag columns"
+    own = " and their lag columns" if any(config.lags for config in configs) else ""
+    random = max(config.params.get("random_features", 0) for config in configs)
+    own += f" and {random} random features" if random else ""
     return Demand(need, field, f"make {width} input columns{own}; the state of {_named(configs)} would take")
 
 

@@ -188,6 +188,9 @@ async def test_ranges_are_in_the_answer(api):
     body = {**DFOP, "features": [f"x{i}" for i in range(20_000)]}
     (error,) = problem(await api.ask("PUT", "/models/stillborn", json=body), 422)["errors"]
     assert "<= 128 MiB of state" == error["allowed"]
+    body = {**DFOP, "params": {"random_features": 10_000}}
+    (error,) = problem(await api.ask("PUT", "/models/stillborn", json=body), 422)["errors"]
+    assert error["problem"].startswith("make 2 input columns and 10000 random features; the state of dfop would take")
 
 
 @pytest.mark.parametrize(
