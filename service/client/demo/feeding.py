@@ -46,7 +46,7 @@ def demo_models() -> list[DemoModel]:
     """The models of models.toml."""
     table = tomllib.loads(Path(__file__).with_name("models.toml").read_text("utf-8"))
     for own in table.values():
-        own["stream"] = getattr(streams, own["stream"])(own.pop("seed"))
+        own["stream"] = streams.rows(getattr(streams, own["stream"]), own.pop("seed"))
     return [DemoModel(name, **own) for name, own in table.items()]
 
 
@@ -57,7 +57,7 @@ class Fed:
         self.model, self._session, self._rows_per_s = model, session, model.rows_per_s * speed
         self._sent = self._predicted = 0
         self._names: Sequence[str] = ()
-        self._awaited: deque[tuple[str, str | float]] = deque()
+        self._awaited: deque[Mapping[str, Any]] = deque()
         self._marks: list[dict[str, Any]] = []
 
     def step(self, now_s: float, look: bool) -> list[str]:
@@ -81,10 +81,8 @@ class Fed:
             begun = {"action": "begin", "features": [name for name in names if name not in self._names]}
             if self._names and names != self._names:
                 self._ask("POST", "features", "switch", json=begun if begun["features"] else {"action": "complete"})
-            self._names, sent = names, [*some]
-            data = [[*row.features.values()] for row in sent]
-            body = {"columns": names, "data": data, "labels": [row.label for row in sent]}
-            self._ask("POST", "feedback", "batch", json=body)
+            self._names = names
+            self._ask("POST", "feedback", "batch", json=[row._asdict() for row in some])
 
     def _label_later(self, rows: Iterable[Row]) -> None:
         """Predict rows, and send labels that have become due by the ids of their predictions."""
@@ -92,10 +90,9 @@ class Fed:
             answer = self._ask("POST", "predict", json={"features": row.features, "track": True})
             self._predicted += 1
             if self._predicted % LOST_EVERY:
-                self._awaited.append((answer["prediction_id"], row.label))
+                self._awaited.append({"prediction_id": answer["prediction_id"], "label": row.label})
             if len(self._awaited) > DELAY_ROWS:
-                known, label = self._awaited.popleft()
-                self._ask("POST", "feedback", json={"prediction_id": known, "label": label})
+                self._ask("POST", "feedback", json=self._awaited.popleft())
 
     def _ask(self, method: str, *path: str, **request: Any) -> Any:
         return self._session.ask(method, path_of(self.model.name, *path), **request)

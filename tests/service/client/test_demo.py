@@ -3,7 +3,9 @@
 import itertools
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable
+from random import Random
+from typing import Any
 
 import httpx
 import pytest
@@ -14,9 +16,11 @@ from service.client.failures import Failed
 from service.client.session import Session
 from tests.service.client.fixtures import Shell
 
+Stream = Callable[[Random, int], streams.Row]
 
-def rows(stream: Iterator[streams.Row], first: int, count: int = 400) -> list[streams.Row]:
-    return [*itertools.islice(stream, first, first + count)]
+
+def rows(stream: Stream, first: int, count: int = 400, seed: int = 0) -> list[streams.Row]:
+    return [*itertools.islice(streams.rows(stream, seed), first, first + count)]
 
 
 @pytest.mark.parametrize(
@@ -31,9 +35,9 @@ def rows(stream: Iterator[streams.Row], first: int, count: int = 400) -> list[st
 def test_streams_are_seeded_and_drift(stream, label: str, rule, until_row: int) -> None:
     """What tells most rows of a label at first tells few after the change; another seed gives other rows."""
     for first, least, most in ((0, 0.6, 1.0), (until_row, 0.0, 0.45)):
-        found = [rule(row.features) for row in rows(stream(1), first) if row.label == label]
+        found = [rule(row.features) for row in rows(stream, first, seed=1) if row.label == label]
         assert least <= sum(found) / len(found) <= most
-    assert rows(stream(3), 0) == rows(stream(3), 0) != rows(stream(4), 0)
+    assert rows(stream, 0, seed=3) == rows(stream, 0, seed=3) != rows(stream, 0, seed=4)
 
 
 class Asked(Session):
@@ -41,22 +45,22 @@ class Asked(Session):
 
     def __init__(self) -> None:
         super().__init__("http://nobody.invalid")
-        self.calls: list[tuple[str, dict]] = []
+        self.calls: list[tuple[str, Any]] = []
 
     def ask(self, method, path, **request):
         self.calls.append((path.rsplit("/", 1)[1], request.get("json", {})))
         return {"prediction_id": f"p{len(self.calls)}", "marks": []}
 
 
-def model(name: str, stream: Iterator, late: bool = False) -> DemoModel:
-    return DemoModel(name, {}, stream, 1, "", "", (), late=late)
+def model(name: str, stream: Stream, late: bool = False) -> DemoModel:
+    return DemoModel(name, {}, streams.rows(stream, 0), 1, "", "", (), late=late)
 
 
 @pytest.mark.parametrize("step", [7, 1000])
 def test_sensors_are_replaced_at_their_rows(step: int) -> None:
     """One set, both, the next one, each in requests of its own, and the steps of the change between the same rows."""
     session = Asked()
-    fed = Fed(session, model("m", streams.sensors(0)), speed=1.0)
+    fed = Fed(session, model("m", streams.sensors), speed=1.0)
     for _ in range(-(-1000 // step)):
         fed._learn(itertools.islice(fed.model.stream, step))
     learned, steps, sets = 0, [], {}
@@ -64,8 +68,8 @@ def test_sensors_are_replaced_at_their_rows(step: int) -> None:
         if path == "switch":
             steps.append((learned, body))
         else:
-            learned += len(body["data"])
-            sets[tuple(body["columns"])] = None
+            learned += len(body)
+            sets |= dict.fromkeys(tuple(row["features"]) for row in body)
     first, second = streams.sensor_names(0), streams.sensor_names(1)
     assert [(*first,), (*first, *second), (*second,)] == [*sets]
     begun = (streams.BEGIN_ROW, {"action": "begin", "features": second})
@@ -75,7 +79,7 @@ def test_sensors_are_replaced_at_their_rows(step: int) -> None:
 def test_labels_come_late_and_some_never() -> None:
     """Each after DELAY_ROWS further predictions, by the id of its own; one of LOST_EVERY is lost."""
     session = Asked()
-    Fed(session, model("m", streams.parcels(0), late=True), 1.0)._label_later(rows(streams.parcels(0), 0, 200))
+    Fed(session, model("m", streams.parcels, late=True), 1.0)._label_later(rows(streams.parcels, 0, 200))
     labels = [body["prediction_id"] for path, body in session.calls if path == "feedback"]
     predicted = [f"p{at}" for at, (path, _) in enumerate(session.calls, 1) if path == "predict"]
     kept = [name for number, name in enumerate(predicted, 1) if number % feeding.LOST_EVERY]
@@ -85,7 +89,7 @@ def test_labels_come_late_and_some_never() -> None:
 
 def test_what_is_due_comes_evenly() -> None:
     """By the time that has passed; after a pause no more than the rows of five seconds."""
-    fed = Fed(Asked(), model("m", streams.sea(0)), speed=10.0)
+    fed = Fed(Asked(), model("m", streams.sea), speed=10.0)
     for now_s, sent in ((0.0, 1), (0.05, 1), (1.0, 11), (100.0, 62)):
         fed.step(now_s, look=False)
         assert sent == fed._sent
