@@ -42,8 +42,6 @@ def keys(
     secret = secrets.token_urlsafe(SECRET_BYTES)
     digest = hashlib.sha256(secret.encode()).hexdigest()
     entry = ":".join([name, f"sha256${digest}", scopes, models, str(expires.date()) if expires else ""]).rstrip(":")
-    if as_json:
-        print(json.dumps({"secret": secret, "entry": entry}))
-    else:
-        print(f"secret  {secret}\nentry   {entry}")
+    print(json.dumps({"secret": secret, "entry": entry}) if as_json else f"secret  {secret}\nentry   {entry}")
+    if not as_json:
         print("The secret is not shown again; $ needs single quotes in a shell.", file=sys.stderr)

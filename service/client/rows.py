@@ -75,12 +75,9 @@ def create(
             body[field] = {**(body.get(field) or {}), **dict(own)}
     with service.session() as session:
         response = session.request("PUT", path_of(name), json=body)
-    if as_json:
-        echo(response.content)
-    else:
-        made = response.json()["config"]
-        done = "created" if response.status_code == httpx.codes.CREATED else "is there already, as asked"
-        print(f"{name} {done}: {made['task']} by {made['algorithm']}")
+    made = response.json()["config"]
+    done = "created" if response.status_code == httpx.codes.CREATED else "is there already, as asked"
+    echo(response.content if as_json else f"{name} {done}: {made['task']} by {made['algorithm']}")
 
 
 def delete(
@@ -177,10 +174,8 @@ def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> N
     """Send a row, or a batch (a list of rows, or a table), and print the answer."""
     batch = isinstance(body, list) or (isinstance(body, dict) and bool({"columns", "rows"} & body.keys()))
     response = session.request("POST", path_of(name, verb, *(["batch"] if batch else [])), json=body)
-    if as_json or batch:
-        echo(response.content)
-    else:
-        print(described({own: value for own, value in response.json().items() if own not in HIDDEN}))
+    shown = {own: value for own, value in response.json().items() if own not in HIDDEN}
+    echo(response.content if as_json or batch else described(shown))
 
 
 # ------------------------------------------------------------------------------------------------ typed values

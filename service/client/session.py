@@ -157,7 +157,7 @@ class Session(httpx.Client):
         """Send a request with the arguments of httpx; return the JSON object of the answer. Raises like ``send``."""
         response = self.request(method, path, **request)
         if not (found := document_of(response)):
-            raise Failed(f"{response.url} answers HTTP {response.status_code}, and not like Onepass")
+            raise Refused(response)
         return found
 
     def found(self, name: str) -> Any:

@@ -79,11 +79,12 @@ def import_(
     if name is None and file == "-":
         raise Misused("a tar is not read from standard input; the state of one model takes NAME -")
     try:
-        with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
+        with service.session() as session:
             if name is None:
-                _import_all(session, source, file, replace, as_json)
+                _import_all(session, file, replace, as_json)
             else:
-                _import_one(session, source, name, replace, as_json)
+                state = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+                _import_one(session, name, state, replace, as_json)
     except OSError as error:
         raise Failed(f"{file}: {error.strerror}") from None
 
@@ -154,54 +155,49 @@ def _export_all(session: Session, out: IO[bytes]) -> dict[str, Any]:
 
 
 def _listed(session: Session) -> Iterator[str]:
-    cursor: dict[str, str] = {}
-    while True:
-        page = session.ask("GET", "models", params={"limit": PAGE, **cursor})
+    asked = {"limit": PAGE}
+    while asked:
+        page = session.ask("GET", "models", params=asked)
         yield from (one["name"] for one in page["models"])
-        if page["next"] is None:
-            return
-        cursor = {"cursor": page["next"]}
+        asked = page["next"] and {"limit": PAGE, "cursor": page["next"]}
 
 
 # ------------------------------------------------------------------------------------------------ import
 
 
-def _import_one(session: Session, source: IO[bytes], name: str, replace: bool, as_json: bool) -> None:
+def _import_one(session: Session, name: str, state: bytes, replace: bool, as_json: bool) -> None:
     model = session.found(name)
     if model is not None and model["rows"] and not replace:
         confirm(f"replace {name}", model["rows"])
-    response = _put(session, name, source.read())
-    state, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
-    line = f"{name} {done}: {counted(state['rows'])}, version {state['version']:,}"
-    echo(response.content if as_json else line)
+    response = _put(session, name, state)
+    made, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
+    echo(response.content if as_json else f"{name} {done}: {counted(made['rows'])}, version {made['version']:,}")
 
 
-def _import_all(session: Session, source: IO[bytes], file: str, replace: bool, as_json: bool) -> None:
+def _import_all(session: Session, file: str, replace: bool, as_json: bool) -> None:
     """Import the models of a tar, and print what became of each even if the import is interrupted."""
     done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
     try:
-        for name, state in _members(source, file):
+        for name, state in _members(file):
             became, reason = _import_member(session, name, state, replace)
             done[became].append({"name": name, "detail": reason} if reason else name)
     finally:
-        counts = [len(done[became]) for became in ("imported", "replaced", "skipped")]
-        line = "{} imported, {:,} replaced, {:,} there already".format(counted(counts[0], "model"), *counts[1:])
+        imported, replaced, skipped, _ = map(len, done.values())
+        line = f"{counted(imported, 'model')} imported, {replaced:,} replaced, {skipped:,} there already"
         print(json.dumps(done) if as_json else line)
     if done["refused"]:
         raise Failed(_named(done["refused"], "refused"))
 
 
-def _members(source: IO[bytes], file: str) -> Iterator[tuple[str, bytes]]:
+def _members(file: str) -> Iterator[tuple[str, bytes]]:
     """Yield the name and state of each model of a tar; ``Failed`` where it holds anything else or is cut off."""
     number, whole = 0, False
-    end = source.seek(0, os.SEEK_END)
-    source.seek(0)
-    with suppress(tarfile.ReadError), tarfile.open(fileobj=source, mode="r:") as tar:
+    with Path(file).open("rb") as source, suppress(tarfile.ReadError), tarfile.open(fileobj=source, mode="r:") as tar:
         for member in tar:
             name = member.name.removesuffix(SUFFIX)
             if not member.isreg() or name == member.name or re.fullmatch(NAME, name) is None:
                 raise Failed(f"member {member.name!a} of {file} is not a plain file NAME{SUFFIX}")
-            if member.offset_data + member.size > end:
+            if member.offset_data + member.size > os.fstat(source.fileno()).st_size:
                 break
             yield name, cast("IO[bytes]", tar.extractfile(member)).read()
             number += 1
