@@ -116,23 +116,22 @@ def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
 
 
 def _usable(found: sources.Sourced, descriptor: int | None = None) -> tuple[Settings, dict[str, Any]]:
-    """Validate the settings, and fit an unset memory budget to the limit of the container; also returns uvicorn's
-    options for https. ``Misused`` if the service would refuse to start with them.
+    """Validate the settings, and fit an unset memory budget to the limit of the container; with the options of https.
+
+    ``Misused`` if the service would refuse to start with them.
     """
     given = "memory_budget_mb" in found.settings.model_fields_set
     try:
-        limit = memory_limit.memory_limit()
-        budget_mb = memory_limit.budget_mb(found.settings.memory_budget_mb, given, limit)
+        budget_mb = memory_limit.budget_mb(found.settings.memory_budget_mb, given, memory_limit.memory_limit())
         settings = found.settings.model_copy(update={"memory_budget_mb": budget_mb})
         keys = validated(settings, found.keys_file).keys
-        https = tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
         host = settings.host if descriptor is None else exposure.host_of(descriptor)
         exposure.refuse_open(host, keys.required, settings.insecure)
+        return settings, tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
     except ValueError as error:
         raise Misused(str(error)) from None
     except OSError as error:
         raise Misused(f"--fd {descriptor}: {error.strerror}") from None
-    return settings, https
 
 
 def _refuse_taken(settings: Settings) -> None:

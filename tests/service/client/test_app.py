@@ -8,33 +8,18 @@ import pytest
 from service.client import app, display
 from service.client.app import COMMANDS
 
-
-@pytest.mark.parametrize(
-    ("arguments", "meant"),
-    [
-        (["modles"], "models"),
-        (["serve", "--prot", "8001"], "--port"),
-        (["create", "m", "--tsk", "regression"], "--task"),
-        (["models", "--sort", "wurst"], "worst"),
-    ],
-)
-def test_what_may_have_been_meant(arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A mistyped command, flag or choice is answered with those that are like it, status 2."""
-    assert 2 == app.main(arguments)
-    said, more = capsys.readouterr().err.splitlines()
-    assert meant in said
-    assert " --help lists what there is" in more
-
-
 REPLAY = ["replay", "some.csv", "--label", "y"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
+        (["modles"], "models"),
+        (["serve", "--prot", "8001"], "--port"),
+        (["create", "m", "--tsk", "regression"], "--task"),
+        (["models", "--sort", "wurst"], "worst"),
         (["predict", "m", "load"], "load"),
         (["predict", "m", "=1"], "=1"),
-        (["feedback", "m", "a=1"], "--label"),
         (["models", "--limit", "0"], "--limit"),
         (["create", "-m"], "-m"),
         (["delete", "m", "a/b", "--yes"], "a/b"),
@@ -57,10 +42,16 @@ REPLAY = ["replay", "some.csv", "--label", "y"]
     ids=str,
 )
 def test_usage(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An argument that cannot be is status 2 before anything starts, and is named."""
+    """An argument that cannot be is status 2 before anything starts, and is named, or what may have been meant."""
     assert 2 == app.main(arguments)
-    said = capsys.readouterr()
-    assert ("", True) == (said.out, named in said.err)
+    said, complained = capsys.readouterr()
+    assert ("", True, True) == (said, named in complained, " --help lists what there is" in complained)
+
+
+def test_feedback_without_a_label(capsys: pytest.CaptureFixture[str]) -> None:
+    """The option that is missing is named."""
+    assert 2 == app.main(["feedback", "m", "a=1"])
+    assert "onepass feedback: --label, the true label, is missing\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)

@@ -128,8 +128,10 @@ def test_columns_are_declared_by_what_they_hold(tmp_path: Path, replay: Shell, u
     assert "cannot be read" in replay(tmp_path / "broken.parquet", *options)[2]
 
 
-def test_what_is_refused_is_told_by_lines(tmp_path: Path, replay: Shell, url: str) -> None:
-    """A text in a column of numbers, with what was learned before; an empty cell; labels that are none."""
+def test_what_is_refused_is_told_by_lines(tmp_path: Path, replay: Shell, shell: Shell, url: str) -> None:
+    """A text in a column of numbers, with what was learned before; an empty cell; labels that are none; in evaluate
+    likewise.
+    """
     file = tmp_path / "odd.csv"
     file.write_text("a,y\n" + "1,u\n2,v\n" * 10 + "\nthree,u\nfour,v\n5,v\n")
     status, _, complained = replay(file, "--algorithm", "dfop", "--batch", 20)
@@ -138,6 +140,8 @@ def test_what_is_refused_is_told_by_lines(tmp_path: Path, replay: Shell, url: st
     assert "\n  column a, 'four' in line 24: is not a number" in complained
     assert "\n  20 rows before that: learned by model odd\n" in complained
     assert 20 == httpx.get(f"{url}/models/odd").json()["rows"]
+    status, _, complained = shell("evaluate", file, "--label", "y", "--model", "odd")
+    assert (1, True) == (status, "\n  column a, 'three' in line 23: is not a number" in complained)
     file.write_text("a,b,y\n1,2,u\n,2,v\n1,,u\n")
     assert 0 == replay(file, "--algorithm", "dfop", "--name", "filled")[0]
     said = replay(file, "--algorithm", "dfop", "--name", "unfilled", "--missing", "error")[2]
@@ -325,19 +329,6 @@ def test_a_model_outside_is_scored_beside_it(replay, shell, tmp_path):
     assert [pytest.approx(0.5, abs=0.01)] * 2 == shares
     assert told[0]["metrics"]["accuracy"] > 0.9
     assert "served accuracy" in shell("evaluate", file, "--label", "y", "--served", "theirs", "--model", "beside")[1]
-
-
-def test_what_is_wrong_is_named_by_the_lines_of_the_file(shell, tmp_path, replay):
-    """As replay names it."""
-    assert 0 == replay(stream(tmp_path / "right.csv", 50), "--name", "judge")[0]
-    file = tmp_path / "wrong.csv"
-    file.write_text("a,b,day,y\n0.1,0.2,mon,UP\n0.1,x,mon,UP\n")
-    status, _, complaint = shell("evaluate", file, "--label", "y", "--model", "judge")
-    assert 1 == status
-    assert "line 3" in complaint
-    file.write_text("a,b,day,y\n0.1,0.2,mon,UP\n0.1,0.2,mon,\n")
-    assert "--skip-unlabelled leaves them out" in shell("evaluate", file, "--label", "y", "--model", "judge")[2]
-    assert 1 == shell("evaluate", file, "--label", "y", "--model", "nobody-has-it")[0]
 
 
 def test_rows_without_a_prediction_do_not_weigh():

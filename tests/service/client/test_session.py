@@ -7,7 +7,7 @@ import pytest
 
 from service.client.replay import commands
 from service.client.session import Service, Session
-from tests.service.client.fixtures import Shell, stream
+from tests.service.client.fixtures import Shell, answering, stream
 
 ROWS = 230
 
@@ -39,6 +39,14 @@ def test_a_service_that_is_not_there(shell: Shell) -> None:
     assert (1, 1) == (status, len(complained.splitlines()))
     assert "onepass serve" in complained
     assert "--url or ONEPASS_URL" in complained
+
+
+def test_a_page_of_a_proxy_is_no_answer(shell: Shell) -> None:
+    """It is said where an answer of the service was expected, whatever its status."""
+    for status in (200, 502):
+        with answering(lambda _, status=status: (status, b"<html>")) as there:
+            complained = f"onepass delete: {there}/models/m answers HTTP {status}, and not like Onepass\n"
+            assert (1, "", complained) == shell("delete", "m", "--url", there)
 
 
 def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
