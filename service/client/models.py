@@ -139,8 +139,5 @@ def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, 
 
 
 def _drift(event: Mapping[str, Any]) -> dict[str, Any]:
-    moved = [one["name"] for one in event["features"][:3]]
-    known = {
-        name: "" if event[name] is None else event[name] for name in ("row", "kind", "class", "action", "challenger")
-    }
-    return known | {"features": moved, "time": ago(event["time"])}
+    known = {name: event[name] for name in ("row", "kind", "class", "action", "challenger")}
+    return known | {"features": [one["name"] for one in event["features"][:3]], "time": ago(event["time"])}

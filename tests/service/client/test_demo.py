@@ -147,38 +147,28 @@ def test_a_name_that_is_taken_is_left_alone(url: str, shell: Shell) -> None:
     assert 204 == httpx.delete(f"{url}/models/demo-fraud").status_code
 
 
-def test_models_that_cannot_be_deleted_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the service is gone at the end; the first one tells, and no other is waited for."""
-    asked = []
-
-    class Gone(Asked):
-        def request(self, method, path, **request):
-            asked.append(path)
-            raise Failed("gone")
-
-    command._delete(Gone(), ["demo-sea", "demo-fraud"])
-    assert "not deleted: demo-sea, demo-fraud\n" == capsys.readouterr().err
-    assert ["models/demo-sea"] == asked
-
-
-def test_a_model_that_cannot_be_made_is_not_deleted() -> None:
-    """A refusal ends the demo, which deletes what it has made and nothing else."""
+def test_models_that_cannot_be_made_or_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+    """A refusal ends the demo, which deletes what it has made; where the service is gone, the first model tells, and
+    those that are left are named.
+    """
     deleted = []
 
-    class Second(Asked):
+    class Third(Asked):
         def found(self, name):
             return None
 
         def ask(self, method, path, **request):
-            if path == "models/demo-hyperplane":
+            if path == "models/demo-sensors":
                 raise Failed("refused")
 
         def request(self, method, path, **request):
             deleted.append(path)
+            raise Failed("gone")
 
-    with pytest.raises(Failed, match="refused"), command._models(Second(), demo_models(), delete=True):
+    with pytest.raises(Failed, match="refused"), command._models(Third(), demo_models(), delete=True):
         pass
     assert ["models/demo-sea"] == deleted
+    assert "not deleted: demo-sea, demo-hyperplane\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize("as_json", [False, True])
