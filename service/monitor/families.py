@@ -29,12 +29,7 @@ TABLE: tuple[tuple[Any, str, str, str], ...] = (
     (COUNTER, "model_rows", "model", "Rows that the model has learned"),
     (COUNTER, "model_unscored_rows", "model", "Rows before any label was known"),
     (COUNTER, "model_drift_episodes", "model", "Drift events, challengers' included"),
-    (
-        GAUGE,
-        "model_score",
-        "model",
-        "Accuracy, or the mean squared error of a regression, over the window of its metrics",
-    ),
+    (GAUGE, "model_score", "model", "Accuracy, or the mean squared error of a regression, in the metrics' window"),
     (GAUGE, "model_baseline", "model", "The same for the model's best baseline"),
     (GAUGE, "model_error_ratio", "model", "Errors (or class costs) over the best baseline's, in the window"),
     (GAUGE, "model_calibration_error", "model", "Expected calibration error (ece) in the window"),

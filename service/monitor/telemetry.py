@@ -50,9 +50,7 @@ class Telemetry:
             found += [*self._requests.collect(), *self._runtime(), *self._events(), *self._process.collect()]
             names = {one.name for one in found}  # families without samples are announced, too
             found += [metric(name, ()) for _, name, *_ in TABLE if f"onepass_{name}" not in names]
-        registry = CollectorRegistry()
-        registry.register(_Collected(found))
-        return generate_latest(registry), CONTENT_TYPE_LATEST
+        return generate_latest(_Collected(found)), CONTENT_TYPE_LATEST
 
     async def _of_models(self, sees: Callable[[str], bool] | None) -> list[Metric]:
         async with self._turn:
