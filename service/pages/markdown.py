@@ -98,15 +98,12 @@ def _with_anchors(tokens: Sequence[Token]) -> list[Heading]:
 Environment = MutableMapping[str, Any]
 
 
-def _fence(_: RendererHTML, tokens: Sequence[Token], at: int, __: OptionsDict, ___: Environment) -> str:
+def _code(_: RendererHTML, tokens: Sequence[Token], at: int, __: OptionsDict, ___: Environment) -> str:
     kind, text = tokens[at].info.strip(), tokens[at].content
     if kind == "console":
         return "".join(_call(step.call) + (_answer(step.answer) if step.answer else "") for step in session(text))
-    return _call(text.rstrip("\n")) if kind in COPIED else _answer(text)
-
-
-def _indented(_: RendererHTML, tokens: Sequence[Token], at: int, __: OptionsDict, ___: Environment) -> str:
-    return _call(tokens[at].content.rstrip("\n"))
+    is_copied = kind in COPIED or tokens[at].type == "code_block"  # indented code, without a fence
+    return _call(text.rstrip("\n")) if is_copied else _answer(text)
 
 
 def _call(text: str) -> str:
@@ -134,8 +131,8 @@ def _heading_close(_: RendererHTML, tokens: Sequence[Token], at: int, __: Option
 
 
 RULES = {
-    "fence": _fence,
-    "code_block": _indented,
+    "fence": _code,
+    "code_block": _code,
     "table_open": _table_open,
     "table_close": _table_close,
     "heading_close": _heading_close,
