@@ -95,7 +95,8 @@ class Refused(Failed):
         self.errors = [one for one in self._document.get("errors") or () if isinstance(one, dict)]
         is_down = str(self._document.get("type")).rpartition("/")[2] == MODEL_DOWN
         if self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down:
-            self.wait_s = _retry_after_s(response)
+            asked = response.headers.get("Retry-After", "")
+            self.wait_s = min(float(asked), WAIT_S_MAX) if asked.isdecimal() else 1.0
         super().__init__(self.in_words(self.errors))
 
     def in_words(self, errors: Sequence[Mapping[str, Any]]) -> str:
@@ -193,8 +194,3 @@ def document_of(response: httpx.Response) -> dict[str, Any]:
         found = response.json()
         return found if isinstance(found, dict) else {}
     return {}
-
-
-def _retry_after_s(response: httpx.Response) -> float:
-    text = response.headers.get("Retry-After", "")
-    return min(float(text), WAIT_S_MAX) if text.isascii() and text.isdigit() else 1.0

@@ -57,15 +57,12 @@ def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str
     found |= _of_variables(environment, notes)
     found |= {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items()}
     _, keys_file = found.get("api_keys", ("", ""))
-    return Sourced(_checked(found), notes, files, keys_file if isinstance(keys_file, Path) else None)
-
-
-def _checked(found: Values) -> Settings:
     try:  # the environment is read by _of_variables, and only there
-        return Settings(**{name: value for name, (value, _) in found.items()}, _env_prefix="\0")
+        settings = Settings(**{name: value for name, (value, _) in found.items()}, _env_prefix="\0")
     except ValidationError as error:
         lines = [f"{found[str(problem['loc'][0])][1]}: {problem['msg']}" for problem in error.errors()]
         raise Misused("\n".join(lines)) from None
+    return Sourced(settings, notes, files, keys_file if isinstance(keys_file, Path) else None)
 
 
 def _of_file(path: Path, notes: list[str]) -> Values:

@@ -27,7 +27,6 @@ MODELS_MAX = 256  # models watched at the same time
 QUEUE_MAX = 100  # events that may wait for the store
 _encode = msgspec.json.Encoder().encode
 
-
 Found = tuple[str, str, int, int, bytes]
 """An event on its way into the store, as ``DriftStream.add_unlabelled`` takes it."""
 
@@ -73,10 +72,8 @@ class Unlabelled:
             await self._news.wait()
             self._news.clear()
             while self._found:
-                await self._put(self._found.popleft())
-
-    async def _put(self, found: Found) -> None:
-        try:
-            self.published += await self._stream.add_unlabelled(*found)
-        except Unavailable as error:
-            logger.info("model %s: could not report a drift of its unlabelled rows: %s", found[0], error.detail)
+                found = self._found.popleft()
+                try:
+                    self.published += await self._stream.add_unlabelled(*found)
+                except Unavailable as error:
+                    logger.info("model %s: could not report a drift of its unlabelled rows: %s", found[0], error.detail)

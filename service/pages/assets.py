@@ -55,13 +55,9 @@ def modules(*names: str) -> list[str]:
     """Scripts and all modules that they import, directly or not: a page lists them all, to be fetched at once."""
     found = [*names]
     for name in found:  # which grows meanwhile
-        found += [one for one in _imported(name) if one not in found]
+        imported = IMPORT.findall(load().contents[name].decode())
+        found += [one for path in imported if (one := normpath(join(dirname(name), path))) not in found]
     return found
-
-
-def _imported(name: str) -> list[str]:
-    text = load().contents[name].decode()
-    return [normpath(join(dirname(name), address)) for address in IMPORT.findall(text)]
 
 
 def answer(request: Request) -> Response:

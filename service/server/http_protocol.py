@@ -224,12 +224,9 @@ class _Bounded(HttpToolsProtocol):
 
     # ---------------------------------------------------------------- what makes no progress
 
-    @property
-    def _awaits_body(self) -> bool:
-        return self._answering and not self._in_head and self.cycle.more_body
-
     def _body_stalled(self) -> None:
-        if not self._awaits_body or self.transport.is_closing():
+        awaits_body = self._answering and not self._in_head and self.cycle.more_body
+        if not awaits_body or self.transport.is_closing():
             return
         if self.flow.read_paused:  # the endpoint is behind, or requests wait before this one
             self._body.begin()

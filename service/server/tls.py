@@ -21,10 +21,14 @@ def options(certificate: Path | None, key: Path | None, clients: Path | None) ->
     """
     given = {"ONEPASS_TLS_CERT": certificate, "ONEPASS_TLS_KEY": key, "ONEPASS_TLS_CA": clients}
     for name, file in given.items():
-        if file is not None and certificate is None:
+        if file is None:
+            continue
+        if certificate is None:
             raise ValueError(f"{name}: there is no certificate; set ONEPASS_TLS_CERT as well")
-        if file is not None:
-            _check_readable(name, file)
+        try:
+            file.read_bytes()
+        except OSError as error:
+            raise ValueError(f"{name}: {file} cannot be read: {error.strerror}") from None
     if certificate is None:
         return {}
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -41,13 +45,6 @@ def options(certificate: Path | None, key: Path | None, clients: Path | None) ->
     except ssl.SSLError:
         raise ValueError(f"ONEPASS_TLS_CA: {clients} contains no PEM certificate") from None
     return {**found, "ssl_ca_certs": str(clients), "ssl_cert_reqs": ssl.CERT_REQUIRED}
-
-
-def _check_readable(name: str, file: Path) -> None:
-    try:
-        file.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{name}: {file} cannot be read: {error.strerror}") from None
 
 
 def _no_password() -> str:
