@@ -53,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{shown}: {error.format_message()}{usage}", file=sys.stderr)
         return error.exit_code
     except Interrupted as interrupted:
-        print(f"{shown}: {interrupted}", file=sys.stderr)
-        return 128 + interrupted.signal
+        print(f"{shown}: interrupted", file=sys.stderr)
+        return 128 + int(interrupted.args[0])
 
 
 def _typer(named: str) -> typer.Typer:

@@ -23,8 +23,4 @@ class Misused(Failed):
 
 
 class Interrupted(SystemExit):
-    """A signal ends the command, and with it everything that the command started."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__("interrupted")
-        self.signal = number
+    """A signal, the argument, ends the command, and with it everything that the command started."""

@@ -108,8 +108,6 @@ class Refused(Failed):
         if errors and all(str(one.get("problem")) in detail for one in errors):
             detail = f"refused with HTTP {self.status}"  # else the fields' words would appear twice
         lines = [detail, *shortened([_line(one) for one in errors], ERRORS_SHOWN)]
-        if self.status == httpx.codes.UNAUTHORIZED:
-            lines.append("the key is given by --key or ONEPASS_API_KEY")
         if str(document.get("type", "")).startswith("/"):
             lines.append(f"more: {urljoin(str(self._url), document['type'])}")
         return "\n  ".join(lines)
@@ -136,7 +134,7 @@ class Session(httpx.Client):
         self.url, self.patience_s, self._answered = url, patience_s, False
 
     def send(self, request: httpx.Request, **how: Any) -> httpx.Response:
-        """Send a request, with retries; ``Refused`` if the service refuses it, ``Failed`` if it is unreachable."""
+        """Send a request, with retries; ``Refused`` if it is refused, ``Failed`` for a wrong key or no answer."""
         if request.method == "POST" and self.patience_s:
             request.headers.setdefault("Idempotency-Key", uuid4().hex)
         give_up_at = time.monotonic() + self.patience_s
@@ -148,6 +146,8 @@ class Session(httpx.Client):
                     return response
                 response.read()
                 failed: Failed = Refused(response)
+                if response.status_code == httpx.codes.UNAUTHORIZED:
+                    failed = Failed(f"{failed}\n  the key is given by --key or ONEPASS_API_KEY")
             except httpx.TransportError as error:
                 failed = self.unreachable(error)
             if failed.wait_s is None or time.monotonic() + failed.wait_s > give_up_at:

@@ -97,9 +97,7 @@ class Onepass:
             ValueError: the body has a number that is not finite.
         """
         sent = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
-        more = {"Accept": "application/json", **self._headers, **(headers or {})}
-        if sent is not None:
-            more["Content-Type"] = "application/json"
+        more = {"Accept": "application/json", "Content-Type": "application/json", **self._headers, **(headers or {})}
         until, pause = time.monotonic() + self._patience_s, PAUSE_S
         while True:
             try:

@@ -298,5 +298,6 @@ def test_a_service_that_goes_away_leaves_the_older_file(shell: Shell, tmp_path: 
     found = {"/models": (200, PAGE), "/models/a/state": (200, b"state"), "/models/b/state": last}
     with answering(found.__getitem__) as url:
         for what in ("--all", "b"):
-            assert 1 == shell("export", what, tmp_path / "tar", "--url", url, "--force")[0]
+            status, _, complained = shell("export", what, tmp_path / "tar", "--url", url, "--force")
+            assert (1, last[0] == 401) == (status, "the key is given by --key or ONEPASS_API_KEY" in complained)
     assert [("tar", "older")] == [(one.name, one.read_text()) for one in tmp_path.iterdir()]
