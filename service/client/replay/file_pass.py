@@ -25,8 +25,6 @@ LINE_EVERY_S = 2.0
 SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
 """Least rows, and growth of rows, between two points of a curve of costs: the service keeps no history of costs."""
 PLOTS = (".svg", ".png")
-BASELINES = {"classification": ("no_change", "majority"), "regression": ("last_value",)}
-"""Baselines of the chart: those whose scores are in the history."""
 PREDICTION_COLUMNS = ("row", "label", "prediction", "probabilities", "loss")
 
 
@@ -164,8 +162,8 @@ class FilePass:
         own = {
             one.line: _history(one.metrics, measure, compared(one.metrics, "window")[measure]) for one in self.entrants
         }
-        names, latest = BASELINES[self.task], metrics["window"]["baselines"]
-        known = {name.replace("_", " "): _history(metrics, name, latest[name][measure]) for name in names}
+        latest = {name: scores[measure] for name, scores in metrics["window"]["baselines"].items() if name != "served"}
+        known = {name.replace("_", " "): _history(metrics, name, score) for name, score in latest.items()}
         if len(self.entrants) == 1:
             known["model, all rows so far"] = _history(metrics, "overall", compared(metrics)[measure])
         return own, known

@@ -171,15 +171,6 @@ def test_refusals_say_what_the_service_says(shell: Shell, url: str) -> None:
     assert "  task: differs from the model's value, and cannot be changed after creation: create ano" in complained
 
 
-def test_a_mistyped_name_is_answered_with_the_nearest(shell: Shell) -> None:
-    """Of every command that names a model; one that is like none has none."""
-    shell("create", "furnace", "--task", "regression")
-    for command in (["show"], ["predict", "x=1"], ["feedback", "x=1", "--label", "2"], ["delete"]):
-        status, _, complained = shell(command[0], "furnce", *command[1:])
-        assert (1, True) == (status, "there is no model furnce; did you mean furnace?\n" in complained)
-    assert "there is no model zzz\n" in shell("show", "zzz")[2]
-
-
 def test_what_is_not_declared_is_guessed() -> None:
     """As JSON has it, or as a shell's user writes a number; what JSON has no number for stays text."""
     given = ["1", "-2.5", "1e3", ".5", "+7", "true", "null", "nan", "inf", "1e999", "mon", ""]
