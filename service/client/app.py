@@ -1,8 +1,4 @@
-"""The table of commands, how one is loaded, and how it ends.
-
-Exit status: 0 done; 1 refused or failed, with the reason on stderr; 2 wrong command line or setting; 128 + n ended by
-signal n.
-"""
+"""The table of commands, how one is loaded, and how it ends."""
 
 import signal
 import sys
