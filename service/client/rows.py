@@ -189,19 +189,12 @@ def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any
             raise Misused(f"{feature} is given twice")
         given[feature] = text
     spaces = session.ask("GET", path_of(name, "features"))
-    return typed_row([*(spaces["next"] or ()), *spaces["current"]], given)
+    known = {one["name"]: one for one in (*(spaces["next"] or ()), *spaces["current"]) if isinstance(one, dict)}
+    return {feature: typed_value(known.get(feature, {}), text) for feature, text in given.items()}
 
 
-def typed_row(declared: Iterable[Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Convert typed texts by name as the features declare; those that do not fit are left to the service.
-
-    ``declared`` is as GET /models/{name}/features lists it: empty until the first row declares the features.
-    """
-    known = {one["name"]: one for one in declared if isinstance(one, dict)}
-    return {name: _value(known.get(name, {}), text) for name, text in given.items()}
-
-
-def _value(feature: Mapping[str, Any], given: str) -> Any:
+def typed_value(feature: Mapping[str, Any], given: str) -> Any:
+    """Convert a typed text as a feature declares it, if it does; what does not fit is left to the service."""
     kind = feature.get("type")
     if kind == "categorical":
         return next((one for one in feature.get("categories", ()) if spelt(one) == given), given)
