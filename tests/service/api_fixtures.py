@@ -4,7 +4,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,21 @@ def npy(table: Any, kind: Any = np.float64) -> bytes:
     out = io.BytesIO()
     write_array(out, np.asarray(table, dtype=kind))
     return out.getvalue()
+
+
+def csv(table: dict[str, Any], **more: Sequence[Any]) -> dict[str, Any]:
+    """A request with a table as CSV: its labels in a column ``y``, and more columns, each under its name."""
+    columns = dict(zip(table["columns"], zip(*table["data"], strict=True), strict=True))
+    columns |= {**({"y": table["labels"]} if "labels" in table else {}), **more}
+    lines = [columns, *zip(*columns.values(), strict=True)]
+    sent = {"content": "\n".join(",".join(map(str, line)) for line in lines), "headers": CSV}
+    return {**sent, "params": {"label": "y"}} if "labels" in table else sent
+
+
+def forms(table: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Requests with one table in each form: JSON by column, CSV, and .npy with the labels last."""
+    columns = [*zip(*table["data"], strict=True), *([table["labels"]] if "labels" in table else [])]
+    return {"json": {"json": table}, "csv": csv(table), "npy": {"content": npy(np.transpose(columns)), "headers": NPY}}
 
 
 def problem(answer: httpx.Response, status: int, field: str | None = None, secret: str | None = None) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from service.api.rows import tracking
 from service.errors import StoreDown
 from service.store.pending import Pending
-from tests.service.api_fixtures import CSV, DFOP, NPY, columnar, features, npy, problem
+from tests.service.api_fixtures import DFOP, columnar, csv, features, forms, problem
 
 ROWS = 5
 DUE = {"after_s": 60, "then": {"label": "DOWN"}}
@@ -16,15 +16,11 @@ DUE = {"after_s": 60, "then": {"label": "DOWN"}}
 async def batch(api, path, kind="columns"):
     """A tracked batch; its answer."""
     table, rows = columnar(ROWS), [{"features": features(row)} for row in range(ROWS)]
-    lines = ["a,b", *(f"{a!r},{b!r}" for a, b in table["data"])]
-    how = {
-        "columns": {"json": {**table, "track": True}},
-        "records": {"json": {"rows": rows, "track": True}},
-        "list": {"json": rows, "params": {"track": True}},
-        "npy": {"content": npy(table["data"]), "headers": NPY, "params": {"track": True}},
-        "csv": {"content": "\n".join(lines), "headers": CSV, "params": {"track": True}},
+    in_query = {
+        kind: {**how, "params": {"track": True}} for kind, how in {**forms(table), "list": {"json": rows}}.items()
     }
-    return await api.post(f"{path}/predict/batch", **how[kind])
+    in_body = {"columns": {"json": {**table, "track": True}}, "records": {"json": {"rows": rows, "track": True}}}
+    return await api.post(f"{path}/predict/batch", **{**in_query, **in_body}[kind])
 
 
 @pytest.mark.parametrize("kind", ["columns", "records", "list", "npy", "csv"])
@@ -59,8 +55,7 @@ async def test_in_an_overlap_rows_of_both_spaces_teach_the_mapping(api):
     await api.post(f"{path}/features/switch", {"action": "begin", "features": ["c"]})
     table = {"columns": ["a", "b", "c"], "data": [[*row, 1.0] for row in columnar(ROWS)["data"]], "track": True}
     answer = await api.post(f"{path}/predict/batch", table)
-    lines = ["a,b,c", *(f"{a},{b},2.5" for a, b in columnar(2)["data"])]
-    text = await api.post(f"{path}/predict/batch?track=true", content="\n".join(lines), headers=CSV)
+    text = await api.post(f"{path}/predict/batch", **{**csv(columnar(2), c=[2.5, 2.5]), "params": {"track": True}})
     old = await api.post(f"{path}/predict/batch", {**columnar(2), "track": True})
     for identity in answer["prediction_ids"] + text["prediction_ids"] + old["prediction_ids"]:
         await api.post(f"{path}/feedback", {"prediction_id": identity, "label": "UP"})

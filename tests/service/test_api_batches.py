@@ -3,25 +3,19 @@
 import numpy as np
 import pytest
 
-from tests.service.api_fixtures import CSV, NPY, RLS, columnar, features, npy, problem
+from tests.service.api_fixtures import CSV, NPY, RLS, columnar, csv, features, forms, npy, problem
 
 LABELS = ["UP", "DOWN", "DOWN", "UP", "UP", "DOWN", "UP"]
 ROWS = len(LABELS)
 
 
-def csv(labels=LABELS, columns=("a", "b"), **more):
-    """The table as CSV, with the label in a column ``class``."""
-    lines = [",".join([*columns, *(["class"] if labels else []), *more])]
-    for row in range(ROWS):
-        cells = [repr(features(row)[name]) for name in columns] + ([str(labels[row])] if labels else [])
-        lines.append(",".join(cells + [str(values[row]) for values in more.values()]))
-    return "\n".join(lines) + "\n"
+TABLE = {**columnar(ROWS), "labels": LABELS}
 
 
 async def test_a_batch_of_json(api):
     """Every field of the contract; rows in order, each tested, then trained, and one version for all."""
     path, single = await api.new(), await api.new()
-    answer = await api.post(f"{path}/feedback/batch", {**columnar(ROWS), "labels": LABELS})
+    answer = await api.post(f"{path}/feedback/batch", TABLE)
     assert {
         "predictions", "losses", "version", "rows", "metrics", "duplicate", "duplicates", "learned", "durability",
         "incarnation",
@@ -48,12 +42,7 @@ async def weights(api, path):
 async def test_predictions_of_a_batch(api, kind):
     """The same as one by one, in the order of the rows, with the classes the probabilities are of."""
     path = await api.learnt(rows=9)
-    if kind == "json":
-        answer = await api.post(f"{path}/predict/batch", columnar(ROWS))
-    elif kind == "csv":
-        answer = await api.post(f"{path}/predict/batch", content=csv(None), headers=CSV)
-    else:
-        answer = await api.post(f"{path}/predict/batch", content=npy(columnar(ROWS)["data"]), headers=NPY)
+    answer = await api.post(f"{path}/predict/batch", **forms(columnar(ROWS))[kind])
     assert {"predictions", "classes", "probabilities", "version", "incarnation"} == set(answer)
     assert ["UP", "DOWN"] == answer["classes"]
     for row in range(ROWS):
@@ -82,15 +71,16 @@ async def test_predictions_of_a_regression_batch(api):
 
 async def test_csv_says_the_same_as_json(api):
     """Columns in any order, quoted or not, with another line ending, with a byte order mark, blank lines in between."""
-    paths = [await api.new() for _ in range(4)]
-    await api.post(f"{paths[0]}/feedback/batch", {**columnar(ROWS), "labels": LABELS})
-    reordered = csv(columns=("b", "a")).replace("\n", "\r\n\r\n").replace("UP", '"UP"')
-    for path, body in zip(
-        paths[1:], (csv(), reordered, b"\xef\xbb\xbf" + csv().encode().removesuffix(b"\n")), strict=True
-    ):
-        answer = await api.post(f"{path}/feedback/batch?label=class", content=body, headers=CSV)
+    expected = await api.new()
+    await api.post(f"{expected}/feedback/batch", TABLE)
+    turned = {"columns": ["b", "a"], "data": [row[::-1] for row in TABLE["data"]], "labels": LABELS}
+    plain, reordered = csv(TABLE)["content"], csv(turned)["content"]
+    quoted = reordered.replace("\n", "\r\n\r\n").replace("UP", '"UP"')
+    for content in (f"{plain}\n", quoted, b"\xef\xbb\xbf" + plain.encode()):
+        path = await api.new()
+        answer = await api.post(f"{path}/feedback/batch?label=y", content=content, headers=CSV)
         assert ROWS == answer["rows"]
-        assert await weights(api, paths[0]) == await weights(api, path)
+        assert await weights(api, expected) == await weights(api, path)
 
 
 async def test_csv_carries_ids_and_discounts(api):
@@ -98,18 +88,16 @@ async def test_csv_carries_ids_and_discounts(api):
     path = await api.new(algorithm="gdfop")
     other = await api.new(algorithm="gdfop")
     ids, discounts = [f"r{row}" for row in range(ROWS)], [0.5 + row / 20 for row in range(ROWS)]
-    table = csv(key=ids, weight=discounts)
-    query = {"label": "class", "id": "key", "discount": "weight"}
-    answer = await api.post(f"{path}/feedback/batch", content=table, headers=CSV, params=query)
+    plain = csv(TABLE, key=ids, weight=discounts)
+    table = {**plain, "params": {"label": "y", "id": "key", "discount": "weight"}}
+    answer = await api.post(f"{path}/feedback/batch", **table)
     assert (ROWS, 0) == (answer["rows"], answer["duplicates"])
-    body = {**columnar(ROWS), "labels": LABELS, "ids": ids, "discounts": discounts}
-    same = await api.post(f"{other}/feedback/batch", body)
+    same = await api.post(f"{other}/feedback/batch", {**TABLE, "ids": ids, "discounts": discounts})
     assert answer["predictions"] == same["predictions"]
     assert await weights(api, path) == await weights(api, other)
-    again = await api.post(f"{path}/feedback/batch", content=table, headers=CSV, params=query)
+    again = await api.post(f"{path}/feedback/batch", **table)
     assert (True, ROWS, answer["predictions"]) == (again["duplicate"], again["duplicates"], again["predictions"])
-    plain = await api.ask("POST", f"{path}/feedback/batch", content=table, headers=CSV, params={"label": "class"})
-    problem(plain, 422, "header[2]")
+    problem(await api.ask("POST", f"{path}/feedback/batch", **plain), 422, "header[2]")
 
 
 @pytest.mark.parametrize("how", ["c", "fortran", "float32", "big endian", "integers"])
@@ -127,11 +115,9 @@ async def test_npy_says_the_same_as_json(api, how):
 
 async def test_a_first_batch_fixes_the_features(api):
     """By its column names, as JSON or as CSV."""
-    for body in ({"json": {**columnar(ROWS), "labels": LABELS}}, {"content": csv(), "headers": CSV}):
+    for how in ({"json": TABLE}, csv(TABLE)):
         path = await api.new(features=None)
-        query = {"label": "class"} if "content" in body else {}
-        answer = await api.ask("POST", f"{path}/feedback/batch", params=query, **body)
-        assert 200 == answer.status_code
+        await api.post(f"{path}/feedback/batch", **how)
         assert ["a", "b"] == (await api.get(path))["info"]["features"]
 
 
@@ -170,9 +156,9 @@ async def test_categories_in_csv_and_npy(api):
     declared = ["x", {"name": "day", "type": "categorical", "categories": ["mon", 0, ""]}]
     paths = [await api.new(features=declared, labels=[0, 1]) for _ in range(3)]
     data, labels = [[1, "mon"], [2, 0], [3, ""], [4, "mon"]], [0, 1, 1, 0]
-    await api.post(f"{paths[0]}/feedback/batch", {"columns": ["x", "day"], "data": data, "labels": labels})
-    table = "x,day,y\n" + "".join(f"{x},{day},{y}\n" for (x, day), y in zip(data, labels, strict=True))
-    await api.post(f"{paths[1]}/feedback/batch?label=y", content=table, headers=CSV)
+    table = {"columns": ["x", "day"], "data": data, "labels": labels}
+    await api.post(f"{paths[0]}/feedback/batch", table)
+    await api.post(f"{paths[1]}/feedback/batch", **csv(table))
     indices = [[x, ["mon", 0, ""].index(day), y] for (x, day), y in zip(data, labels, strict=True)]
     await api.post(f"{paths[2]}/feedback/batch", content=npy(indices), headers=NPY)
     expected = await weights(api, paths[0])

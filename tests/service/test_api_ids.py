@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from service.store.log import codec
-from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, RLS, ROW, columnar, features, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, JSON, RLS, ROW, columnar, features, forms, problem
 
 LABELS = ["UP", "DOWN", "DOWN", "UP", "UP"]
 
@@ -258,23 +258,14 @@ async def test_a_batch_with_numbers_for_labels_is_recognised_as_csv(api):
 
 @pytest.mark.parametrize("kind", ["json", "csv", "npy"])
 async def test_an_idempotency_key_covers_a_batch(api, kind):
-    """The same body and query: the first answer whole, metrics included; another one: 409."""
-    path = await api.new(labels=[0, 1])
-    if kind == "json":
-        how = {"json": {**columnar(2), "labels": [0, 1]}}
-    elif kind == "csv":
-        how = {"content": "a,b,y\n1,2,0\n3,4,1\n", "params": {"label": "y"}, "headers": CSV}
-    else:
-        how = {"content": npy([[1, 2, 0], [3, 4, 1]]), "headers": NPY}
-    how["headers"] = {**how.get("headers", {}), "Idempotency-Key": f"once-{kind}"}
+    """The same body gets the first answer whole, metrics included; another one is 409."""
+    path, key = await api.new(labels=[0, 1]), {"Idempotency-Key": "once"}
+    how = forms({**columnar(2), "labels": [0, 1]})[kind]
+    how["headers"] = {**how.get("headers", {}), **key}
     first = await api.post(f"{path}/feedback/batch", **how)
-    again = await api.post(f"{path}/feedback/batch", **how)
-    assert {**first, "duplicate": True, "duplicates": 2} == again
-    other = {**how, "json": {**columnar(2), "labels": [1, 1]}}
-    other.pop("content", None)
-    other["headers"] = {"Idempotency-Key": f"once-{kind}"}
-    other.pop("params", None)
-    problem(await api.ask("POST", f"{path}/feedback/batch", **other), 409)
+    assert {**first, "duplicate": True, "duplicates": 2} == await api.post(f"{path}/feedback/batch", **how)
+    other = {**columnar(2), "labels": [1, 1]}
+    problem(await api.ask("POST", f"{path}/feedback/batch", json=other, headers=key), 409)
     assert 2 == (await api.get(path))["rows"]
 
 

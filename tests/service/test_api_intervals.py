@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.service.api_fixtures import CSV, NDJSON, NPY, RLS, ROW, columnar, features, npy
+from tests.service.api_fixtures import NDJSON, RLS, ROW, columnar, features, forms
 
 ENOUGH = 60
 """Rows from which on there is an interval of level .9, and none of level .99."""
@@ -41,15 +41,12 @@ async def test_a_batch_has_the_intervals_of_its_rows(api):
     ]
     rows, by_name = columnar(5), [{"features": features(row)} for row in range(5)]
     lines = "\n".join(map(json.dumps, by_name))
-    text = "a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in rows["data"])
     answers = [
         await api.post(f"{path}/predict/batch", {**rows, "interval": 0.8}),
         await api.post(f"{path}/predict/batch", {"rows": by_name, "interval": 0.8}),
         await api.post(f"{path}/predict/batch?interval=0.8", by_name),
         await api.post(f"{path}/predict/batch?interval=0.8", content=lines, headers=NDJSON),
-        await api.post(f"{path}/predict/batch?interval=0.8", rows),
-        await api.post(f"{path}/predict/batch?interval=0.8", content=text, headers=CSV),
-        await api.post(f"{path}/predict/batch?interval=0.8", content=npy(rows["data"]), headers=NPY),
+        *[await api.post(f"{path}/predict/batch?interval=0.8", **how) for how in forms(rows).values()],
     ]
     assert [one] * 7 == [answer["intervals"] for answer in answers]
     assert "intervals" not in await api.post(f"{path}/predict/batch", rows)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.api_fixtures import CSV, NPY, npy, problem
+from tests.service.api_fixtures import CSV, NPY, csv, npy, problem
 
 CHURN = {"algorithm": "dfop", "task": "classification", "missing": "mean"}
 PLANS = ("gold", "silver", "bronze")
@@ -55,11 +55,8 @@ async def test_the_same_rows_as_csv_and_as_json(api):
     columns = [*rows[0][0]]
     data, labels = [[*row.values()] for row, _ in rows], [label for _, label in rows]
     await api.post(f"{paths[0]}/feedback/batch", {"columns": columns, "data": data, "labels": labels})
-    cells = [["" if value is None else str(value) for value in row] for row in data]
-    lines = [",".join([*row, label]) for row, label in zip(cells, labels, strict=True)]
-    content = "\n".join([",".join([*columns, "y"]), *lines])
-    answer = await api.ask("POST", f"{paths[1]}/feedback/batch", content=content, headers=CSV, params={"label": "y"})
-    assert 200 == answer.status_code, answer.text
+    cells = [["" if value is None else value for value in row] for row in data]
+    await api.post(f"{paths[1]}/feedback/batch", **csv({"columns": columns, "data": cells, "labels": labels}))
     weights = [(await api.get(f"{path}/weights"))["weights"] for path in paths]
     assert weights[0] == weights[1]
 

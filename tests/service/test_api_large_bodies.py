@@ -14,24 +14,11 @@ from service.api.http import json_body
 from service.runtime import threads
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES, BodyReader
-from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, forms, problem
 
 ROWS = 10_000
-DATA = np.arange(2.0 * ROWS).reshape(-1, 2) / ROWS
+DATA = (np.arange(2.0 * ROWS).reshape(-1, 2) / ROWS).tolist()
 LABELS = [0, 1] * (ROWS // 2)
-QUERY = {"label": "y"}
-
-
-def tables(labelled):
-    """One table in every form, with and without labels."""
-    whole = np.column_stack([DATA, LABELS]) if labelled else DATA
-    body = {"columns": ["a", "b"], "data": DATA.tolist(), **({"labels": LABELS} if labelled else {})}
-    lines = ["a,b,y" if labelled else "a,b", *(",".join(map(str, row)) for row in whole)]
-    return {
-        "json": {"content": json.dumps(body), "headers": JSON},
-        "csv": {"content": "\n".join(lines), "headers": CSV, "params": QUERY if labelled else {}},
-        "npy": {"content": npy(whole), "headers": NPY},
-    }
 
 
 @pytest.fixture
@@ -62,10 +49,10 @@ async def test_large_tables_are_decoded_and_checked_in_a_thread(api, read_in, ro
     """In every form; nothing of it happens on the loop's own thread."""
     path = await api.new(labels=[0, 1])
     read_in.clear()
-    how = tables(route == "feedback/batch")[kind]
-    assert THREAD_BYTES < len(how["content"])
-    answer = await api.ask("POST", f"{path}/{route}", **how)
-    assert (200, ROWS) == (answer.status_code, len(answer.json()["predictions"]))
+    labels = {"labels": LABELS} if route == "feedback/batch" else {}
+    how = forms({"columns": ["a", "b"], "data": DATA, **labels})[kind]
+    assert THREAD_BYTES < len(how.get("content") or json.dumps(how["json"]))
+    assert ROWS == len((await api.post(f"{path}/{route}", **how))["predictions"])
     assert (3 if kind == "json" else 2) == len(read_in)
     assert threading.get_ident() not in set().union(*read_in.values())
 

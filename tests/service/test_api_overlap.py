@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.problems import FILLED
-from tests.service.api_fixtures import CSV, DFOP, NPY, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, NPY, forms, npy, problem
 from tests.service.switches import (
     BEGIN,
     FESL,
@@ -75,14 +75,10 @@ async def test_batches_to_predict_in_an_overlap(api):
     """The columns of both spaces or of the old one: the same answers, in every form."""
     path = await overlapping(api)
     old = await api.post(f"{path}/predict/batch", table(range(4), OLD))
-    assert old == await api.post(f"{path}/predict/batch", table(range(4)))
     assert old == await api.post(f"{path}/predict/batch", table(range(4), ["d", "b", "c", "a"]))
     for names in (OLD, UNION):
-        found = table(range(4), names)
-        text = "\n".join(",".join(map(repr, line)) for line in found["data"])
-        lines = f"{','.join(names)}\n{text}\n"
-        assert old == await api.post(f"{path}/predict/batch", content=lines, headers=CSV)
-        assert old == await api.post(f"{path}/predict/batch", content=npy(found["data"]), headers=NPY)
+        for how in forms(table(range(4), names)).values():
+            assert old == await api.post(f"{path}/predict/batch", **how)
     await api.refuses(f"{path}/predict/batch", 422, "body", content=npy(np.ones((2, 3))), headers=NPY)
     bad = {"columns": ["d", "a", "b"], "data": [[0, 1, 2], ["x", 1, "y"]]}
     await api.refuses(f"{path}/predict/batch", 422, "data[1][2]", json=bad)
@@ -90,17 +86,12 @@ async def test_batches_to_predict_in_an_overlap(api):
 
 async def test_labelled_batches_in_an_overlap(api):
     """JSON, CSV and .npy with both sets teach model and mapping as the rows one by one do."""
-    config = {**DFOP, "labels": [0, 1]}
-    paths = [await steady_numbers(api, config) for _ in range(4)]
+    paths = [await steady_numbers(api) for _ in range(4)]
     truth = [int(label(n) == "UP") for n in range(9)]
-    data = table(range(9))["data"]
-    lines = "a,b,c,d,y\n" + "".join(f"{','.join(map(repr, line))},{y}\n" for line, y in zip(data, truth, strict=True))
     for n, y in enumerate(truth):
         await api.post(f"{paths[0]}/feedback", {"features": row(n), "label": y})
-    await api.post(f"{paths[1]}/feedback/batch", {**table(range(9)), "labels": truth})
-    await api.post(f"{paths[2]}/feedback/batch", content=lines, headers=CSV, params={"label": "y"})
-    array = npy([[*line, y] for line, y in zip(data, truth, strict=True)])
-    await api.post(f"{paths[3]}/feedback/batch", content=array, headers=NPY)
+    for path, how in zip(paths[1:], forms({**table(range(9)), "labels": truth}).values(), strict=True):
+        await api.post(f"{path}/feedback/batch", **how)
     found = [await api.get(f"{path}/features") for path in paths]
     assert [9] * 4 == [each["overlap_rows"] for each in found]
     assert 1 == len({each["mapping_error"] for each in found})
@@ -110,8 +101,8 @@ async def test_labelled_batches_in_an_overlap(api):
     assert "n x 5, float64" == found["errors"][0]["allowed"]
 
 
-async def steady_numbers(api, config):
-    path = await api.new(config)
+async def steady_numbers(api):
+    path = await api.new(labels=[0, 1])
     await api.post(f"{path}/feedback/batch", {**table(range(4), OLD), "labels": [0, 1, 1, 0]})
     await switch(api, path)
     return path
@@ -135,13 +126,6 @@ async def test_overlap_rows_teach_the_mapping_only(api):
     after = await api.get(f"{path}/weights")
     assert before["weights"] == after["weights"]
     assert (6, 6) == ((await api.get(path))["rows"], (await api.get(f"{path}/metrics"))["rows"])
-
-
-async def test_overlap_rows_outside_an_overlap(api):
-    """409 that says where the model stands."""
-    for path, phase in ((await steady(api), "steady"), (await switched(api), "ensemble")):
-        found = await api.refuses(f"{path}/features/overlap", 409, json={"features": row(1)})
-        assert phase in found["detail"]
 
 
 @pytest.mark.parametrize(
@@ -214,23 +198,11 @@ async def test_a_row_of_the_old_names(api, missing):
 
 async def test_batches_of_the_old_names(api):
     """As JSON, CSV and .npy, by names or by position."""
-    path = await steady(api, {**DFOP, "labels": [0, 1]}, rows=0)
-    await api.post(f"{path}/feedback/batch", {**table(range(6), OLD), "labels": [0, 1] * 3})
-    await switch(api, path)
-    truth = [int(label(n) == "UP") for n in range(4)]
-    data = table(range(4), OLD)["data"]
-    lines = "a,b,y\n" + "".join(f"{','.join(map(repr, line))},{y}\n" for line, y in zip(data, truth, strict=True))
-    array = npy([[*line, y] for line, y in zip(data, truth, strict=True)])
-    for how in (
-        {"json": {**table(range(4), OLD), "labels": truth}},
-        {"content": lines, "headers": CSV, "params": {"label": "y"}},
-        {"content": array, "headers": NPY},
-    ):
-        answer = await api.ask("POST", f"{path}/feedback/batch", **how)
-        assert (200, False) == (answer.status_code, answer.json().get("mapped")), answer.text
-    both = await api.post(f"{path}/feedback/batch", {**table(range(3)), "labels": truth[:3]})
-    assert "mapped" not in both
-    assert (21, 3) == await standing(api, path)
+    path, truth = await steady_numbers(api), [0, 1, 1, 0]
+    for how in forms({**table(range(4), OLD), "labels": truth}).values():
+        assert (await api.post(f"{path}/feedback/batch", **how))["mapped"] is False
+    assert "mapped" not in await api.post(f"{path}/feedback/batch", {**table(range(4)), "labels": truth})
+    assert (20, 4) == await standing(api, path)
 
 
 async def test_complete_needs_five_rows_or_force(api):

@@ -3,7 +3,7 @@
 import pytest
 
 from core.learners.catalogue import ALGORITHMS
-from tests.service.api_fixtures import CSV, DFOP, columnar, features, problem
+from tests.service.api_fixtures import DFOP, columnar, csv, features, problem
 
 ROWS = 12
 LABELS = [("UP", "DOWN")[row % 3 == 0] for row in range(ROWS)]
@@ -24,10 +24,9 @@ async def test_every_way_in_learns_the_same(api):
         answer = await api.post(f"{single}/feedback", body)
         assert row + 1 == answer["rows"]
     await api.post(f"{batch}/feedback/batch", {**columnar(ROWS), "labels": LABELS, "weights": WEIGHTS})
-    lines = [",".join(map(str, (*features(row).values(), LABELS[row], WEIGHTS[row]))) for row in range(ROWS)]
-    text = "\n".join(["a,b,class,importance", *lines])
-    query = {"label": "class", "weight": "importance"}
-    await api.post(f"{table}/feedback/batch", content=text, headers=CSV, params=query)
+    as_csv = csv({**columnar(ROWS), "labels": LABELS}, importance=WEIGHTS)
+    as_csv["params"]["weight"] = "importance"
+    await api.post(f"{table}/feedback/batch", **as_csv)
     expected = await learnt(api, single)
     for path in (batch, table):
         assert expected == await learnt(api, path)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.service.api_fixtures import CSV, DFOP, NPY, RLS, columnar, features, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, RLS, columnar, csv, features, forms, problem
 
 FIVE = ["UP", "DOWN", "DOWN", "UP", "UP"]
 COUNT = len(FIVE)
@@ -36,11 +36,8 @@ async def test_numbers_are_scored(api):
     errors = np.array((await api.post(f"{path}/predict/batch", columnar(COUNT)))["predictions"]) - labels
     assert answer["metrics"]["mse"] == pytest.approx(np.mean(errors**2))
     assert answer["metrics"]["mae"] == pytest.approx(np.mean(np.abs(errors)))
-    data = columnar(COUNT)["data"]
-    lines = ["a,b,y", *(f"{a!r},{b!r},{y}" for (a, b), y in zip(data, labels, strict=True))]
-    by_csv = await api.post(f"{path}/evaluate?label=y", content="\n".join(lines), headers=CSV)
-    table = npy([[*row, y] for row, y in zip(data, labels, strict=True)])
-    assert answer == by_csv == await api.post(f"{path}/evaluate", content=table, headers=NPY)
+    for how in forms({**columnar(COUNT), "labels": labels}).values():
+        assert answer == await api.post(f"{path}/evaluate", **how)
 
 
 async def test_labels_that_the_model_does_not_know(api):
@@ -100,10 +97,8 @@ async def test_every_form_of_rows_says_the_same(api):
         {"features": row, "label": label, "served": own}
         for row, label, own in zip(ROWS, LABELS, OFTEN_WRONG, strict=True)
     ]
-    lines = "a,b,label,theirs\n" + "".join(
-        f"{row['a']},{row['b']},{label},{own}\n" for row, label, own in zip(ROWS, LABELS, OFTEN_WRONG, strict=True)
-    )
-    table = {"content": lines, "headers": CSV, "params": {"label": "label", "served": "theirs"}}
+    table = csv(COLUMNS, theirs=OFTEN_WRONG)
+    table["params"]["served"] = "theirs"
     found = []
     for route, requests in (
         ("feedback", [{"json": record} for record in records]),
@@ -206,9 +201,8 @@ async def test_an_observer_of_numbers(api):
     assert ([None, 4.0, None], [None, 4.0, None]) == (told["predictions"], told["losses"])
     assert (3, 2, 4.0) == tuple(told["metrics"][name] for name in ("rows", "unscored", "mse"))
     table = "a,b,label,served\n1,2,3,\n1,2,3,5\n"
-    csv = {"content": table, "headers": {"Content-Type": "text/csv"}}
-    told = await api.ask("POST", f"{path}/feedback/batch?label=label&served=served", **csv)
-    assert [None, 5.0] == told.json()["predictions"]
+    told = await api.post(f"{path}/feedback/batch?label=label&served=served", content=table, headers=CSV)
+    assert [None, 5.0] == told["predictions"]
     found = await api.get(f"{path}/metrics")
     assert (8, 5) == (found["rows"], found["unscored"])
     assert 4.0 == found["overall"]["mse"] == found["baselines"]["served"]["mse"]

@@ -33,10 +33,13 @@ async def test_a_change_from_begin_to_the_next(api, config):
             await api.post(f"{path}/feedback", {"features": row(n, names), "label": target(n)})
 
     await learn(range(10), OLD)
-    begun = await switch(api, path)
+    shown, begun = await api.get(path), await switch(api, path)
+    assert (shown["version"] + 1, shown["incarnation"]) == (begun["version"], begun["incarnation"])
     assert ("overlap", OLD, NEW, 0) == tuple(begun[name] for name in ("phase", "current", "next", "overlap_rows"))
     assert (None, None) == (begun["mapping_error"], begun["ensemble"])
     assert begun == {**await api.get(f"{path}/features"), "rows": 10, "duplicate": False, "durability": "everysec"}
+    (listed,) = (await api.get("/models", params={"search": shown["name"]}))["models"]
+    assert ["overlap"] * 2 == [listed["phase"], (await api.get(path))["phase"]]
     await learn(range(10, 30), UNION)
     shown = await api.get(f"{path}/features")
     assert ("overlap", 20) == (shown["phase"], shown["overlap_rows"])
@@ -81,20 +84,6 @@ async def test_every_algorithm_lives_through_changes(api, algorithm):
         assert phase == found["phase"] == (await api.get(f"{path}-twin/features"))["phase"]
         again = await api.post(f"{path}-twin/predict", {"features": row(5, current)})
         assert told["prediction"] == again["prediction"]
-
-
-async def test_every_answer_says_version_and_incarnation(api):
-    """A switch is one entry of the log; the model, the list and the features tell the same phase."""
-    path = await steady(api)
-    shown = await api.get(path)
-    begun = await switch(api, path)
-    assert (shown["version"] + 1, shown["incarnation"]) == (begun["version"], begun["incarnation"])
-    after = await api.get(path, params={"min_version": begun["version"]})
-    assert ("overlap", begun["version"]) == (after["phase"], after["version"])
-    listed = {found["name"]: found["phase"] for found in (await api.get("/models", params={"limit": 1000}))["models"]}
-    assert "overlap" == listed[path.rpartition("/")[2]]
-    found = await api.get(f"{path}/features", params={"consistency": "strong"})
-    assert begun["version"] == found["version"]
 
 
 async def test_a_name_in_both_is_kept_as_it_was_declared(api):
@@ -154,6 +143,8 @@ async def test_a_step_that_the_phase_does_not_allow(api):
     ):
         for step in steps:
             assert words in (await api.refuses(f"{path}/features/switch", 409, json=step))["detail"]
+        if words.startswith("the phase"):
+            assert words in (await api.refuses(f"{path}/features/overlap", 409, json={"features": row(1)}))["detail"]
     assert ("steady", [], None) == await spaces(api, path)
     await api.refuses(f"{path}/features/overlap", 409, json={"features": row(1)})
 

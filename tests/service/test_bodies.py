@@ -11,7 +11,7 @@ import pytest
 from service.api.http import bodies
 from service.api.http.bodies import FIRST_BYTES, MEMBERS_MAX, PIECE_BYTES, RESERVED, BodyBudget, gunzip, is_gzip
 from service.errors import BodiesFull, NotGzip, WrongEncoding
-from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, ROW, STATE, columnar, npy, problem
+from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, ROW, STATE, columnar, forms, problem
 from tests.service.waiting import until
 
 PACKED = {"Content-Encoding": "gzip"}
@@ -101,13 +101,13 @@ async def test_every_body_may_be_gzip(api):
     """Models, rows, batches in every form and states; with the answers of plain ones."""
     paths = [await api.new(labels=[0, 1]) for _ in range(2)]
     table = columnar(5)
-    lines = ["a,b,y", *(f"{a},{b},{row % 2}" for row, (a, b) in enumerate(table["data"]))]
-    array = [[*values, row % 2] for row, values in enumerate(table["data"])]
+    labelled = {**table, "labels": [0, 1, 0, 1, 0]}
+    sent = forms(labelled)
     asked = [
         ("feedback", JSON, json.dumps({**ROW, "label": 0}).encode()),
-        ("feedback/batch", JSON, json.dumps({**table, "labels": [0, 1, 0, 1, 0]}).encode()),
-        ("feedback/batch?label=y", CSV, "\n".join(lines).encode()),
-        ("feedback/batch", NPY, npy(array)),
+        ("feedback/batch", JSON, json.dumps(labelled).encode()),
+        ("feedback/batch?label=y", CSV, sent["csv"]["content"].encode()),
+        ("feedback/batch", NPY, sent["npy"]["content"]),
         ("predict", JSON, json.dumps(ROW).encode()),
         ("predict/batch", JSON, json.dumps(table).encode()),
         ("features/switch", JSON, b'{"action": "begin", "features": ["c"]}'),
