@@ -63,6 +63,8 @@ FEEDBACK = [
     *((OPEN, {"ids": ids}, "ids") for ids in (["x", "y"], ["x", "y", "z", "w"], "xyz")),
     *((OPEN, {"ids": ["x", one, "z"]}, "ids[1]") for one in ("", "y" * 201, "y\n", 5.5, 10**200, True, None)),
     (OPEN, {"discounts": [0.9, 0.9, 0.9]}, "discounts"),
+    (OPEN, {"weights": [1]}, "weights"),
+    *((OPEN, {"weights": [1, one, 1]}, "weights[1]") for one in (0, -1, 1e-7, 1001, "2", True, [2])),
     (OPEN, {"id": "x"}, "id"),
     (DISCOUNTED, {"discounts": [0.9, 0.9]}, "discounts"),
     (DISCOUNTED, {"discounts": 0.9}, "discounts"),
@@ -100,9 +102,11 @@ def _broken():
     """Files that are no .npy: truncated, with something behind, with a header that promises more than there is."""
     whole = npy(np.ones((2, 3)))
     yield from (b"", b"\x93NUMPY", whole[:-1], whole + b"x", whole[:40], b"{}", b"PK\x03\x04", whole[1:])
-    shapes = (b"(9223372036854775808, 0)", b"(True, 20)", b"(0, True)", b"(999999999999, 3)", b"(-2, -3)")
-    for shape in (*shapes, b"(2, 3, 1, 1, 9)", b"(2, 3.0)", b"(2, [3])", b"2"):
-        yield whole.replace(b"(2, 3), }".ljust(30), shape + b", }".ljust(30 - len(shape)))
+    sizes = ("(True, 6)", "(6, True)", "(-2, -3)", "(2, 3.0)", "(2, [3])", "('2', 3)", "(999999999999, 3)", "2")
+    empty = ("(0, True)", "(0, -1)", f"({2**63}, 0)", f"(0, {2**63})", f"({2**62}, {2**62}, 0)")
+    for shape in (*sizes, "(2, 3, 1, 1, 9)", *empty):
+        content = whole.replace(b"(2, 3), }".ljust(60), f"{shape}, }}".ljust(60).encode())
+        yield content.removesuffix(np.ones((2, 3)).tobytes()) if shape in empty else content
     yield whole.replace(b"'descr'", b"'xyzzy'")
 
 
@@ -136,8 +140,8 @@ async def test_numbers_that_are_none_in_a_json_batch(api, route, cell, status):
 
 
 @pytest.mark.parametrize(("model", "change", "field"), FEEDBACK)
-async def test_labels_ids_and_discounts_go_one_by_one_with_the_rows(api, model, change, field):
-    """Of another length, of another type, or not allowed: each is named."""
+async def test_every_row_of_a_batch_has_a_label_an_id_and_factors_of_its_own(api, model, change, field):
+    """Lists of another length, and items of another type or out of range, are refused by name."""
     path = await api.shared(**model)
     await api.refuses(f"{path}/feedback/batch", 422, field, SECRET, json=batch("feedback", **change))
 

@@ -17,6 +17,7 @@ NO_NUMBERS = ('"12345"', "true", "false", '""', "[12345]", '{"x": 12345}', '"NaN
 NO_CLASSES = ("null", "[]", '["UP"]', "{}", "1.5", "1e400", "9" * 400, "9" * 5000, str(2**63), f'"{"x" * 201}"')
 NO_TARGETS = ("null", '"12345"', "true", "false", "[1]", "{}", "1e400", "9" * 400, "9" * 5000)
 NO_DISCOUNTS = ("0", "-0.5", "1.0000001", "2", "1e-320", '"0.5"', "true", "[1]", "1e400", "9" * 5000)
+NO_WEIGHTS = ("0", "-1", "1e-7", "1001", '"2"', "true", "[2]")
 NO_IDS = ("", "x" * 201, "a\nb", "newline\n", "\x00", "a\x7f", "a\tb", 5.5, 10**200, True, ["x"])
 
 
@@ -71,6 +72,7 @@ FEEDBACK = [
     ({}, {"label": "UP", "features": None, "id": "x"}, 422, "features"),
     *((model, labelled('"UP"', ', "discount": 0.9'), 422, "discount") for model in ({}, {"algorithm": "rls"})),
     *((DISCOUNTED, labelled('"UP"', f', "discount": {text}'), 422, "discount") for text in NO_DISCOUNTS),
+    *(({}, labelled('"UP"', f', "weight": {text}'), 422, "weight") for text in NO_WEIGHTS),
 ]
 PREDICT = [
     ('{"features": {"a": 1, "b": 2}, "track": true, "track": false}', "track"),

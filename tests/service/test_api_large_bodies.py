@@ -14,7 +14,7 @@ from service.api.http import json_body
 from service.runtime import threads
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.threads import THREAD_BYTES, BodyReader
-from tests.service.api_fixtures import CSV, DFOP, JSON, NPY, forms, problem
+from tests.service.api_fixtures import CSV, DFOP, JSON, forms, problem
 
 ROWS = 10_000
 DATA = (np.arange(2.0 * ROWS).reshape(-1, 2) / ROWS).tolist()
@@ -100,19 +100,6 @@ async def test_every_repeated_name_is_named(body, fields):
 async def test_a_body_without_repeated_names_is_taken_however_it_nests():
     """The second reading decides, not the count."""
     json_body.refuse_repeated(b'{"a":{"a":{"a":[{"a":1},{"a":1}]}}}', 4)
-
-
-@pytest.mark.parametrize(
-    "shape", [(2**63, 0), (0, 2**63), (2**62, 2**62, 0), (True, 3), (3, True), (0, -1), (-1, -3), (2.0, 3), ("2", 3)]
-)
-@pytest.mark.parametrize("route", ["feedback/batch", "predict/batch", "features/overlap"])
-async def test_shapes_that_no_array_has(api, shape, route):
-    """400: numpy takes some of them for shapes until it makes an array of them."""
-    path = await api.learnt(labels=[0, 1])
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
-    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
-    content += bytes(24 if True in shape else 0)
-    await api.refuses(f"{path}/{route}", 400, content=content, headers=NPY)
 
 
 async def test_too_many_rows_are_refused_before_they_are_checked(start):

@@ -54,19 +54,6 @@ async def test_a_retry_with_another_weight_is_the_same_row(api):
     assert (False, True, first["version"]) == (first["duplicate"], again["duplicate"], again["version"])
 
 
-@pytest.mark.parametrize("weight", [0, -1, 1e-7, 1001, "2", True, [2]])
-async def test_a_weight_out_of_range_is_refused(api, weight):
-    """By itself, and named in a batch; nothing has changed."""
-    path = await api.new()
-    refused = await api.ask("POST", f"{path}/feedback", json={"features": features(0), "label": "UP", "weight": weight})
-    problem(refused, 422, "weight")
-    body = {**columnar(2), "labels": ["UP", "DOWN"], "weights": [1, weight]}
-    problem(await api.ask("POST", f"{path}/feedback/batch", json=body), 422, "weights[1]")
-    short = {**columnar(2), "labels": ["UP", "DOWN"], "weights": [1]}
-    problem(await api.ask("POST", f"{path}/feedback/batch", json=short), 422, "weights")
-    assert 0 == (await api.get(path))["rows"]
-
-
 async def test_null_is_no_weight(api):
     """As of a discount."""
     path, plain = await api.new(), await api.new()
