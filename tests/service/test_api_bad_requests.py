@@ -168,6 +168,13 @@ async def test_a_state_too_large_is_413(start):
         ({"features": [{"name": "a", "typ": "numeric"}]}, "features[0].typ"),
         ({"name": "x"}, "name"),
         ({"lables": ["a", "b"]}, "lables"),
+        ({"metrics": {"window": 9}}, "metrics.window"),
+        ({"algorithm": "sparse_dfop"}, "features"),
+        *(
+            ({"algorithm": "sparse_dfop", "features": None, "params": {name: value}}, f"params.{name}")
+            for name, value in (("forgetting_rate", 0.99), ("compressed_dim", 10_000), ("projection", "none"))
+        ),
+        ({"algorithm": "sparse_dfop", "features": None, "missing": "mean"}, "missing"),
         ({"features": [{"name": "c", "type": "categorical", "categories": [*range(10_000)]}]}, "features"),
     ],
 )

@@ -107,11 +107,9 @@ async def test_a_promotion_is_a_mark_and_rows_count_on(api):
 async def test_a_challenger_that_cannot_be_is_refused(api, body, field):
     """422 names the field, and nothing changes."""
     path = await api.shared()
-    before = await api.state(path)
-    problem(await api.ask("PUT", f"{path}/challengers/one", json=body), 422, field)
-    assert before == await api.state(path)
-    problem(await api.ask("PUT", f"{path}/challengers/-", json=VIGO), 422, "challenger")
-    problem(await api.ask("PUT", f"{path}/challengers/previous", json=VIGO), 422, "challenger")
+    await api.refuses(f"{path}/challengers/one", 422, field, method="PUT", json=body)
+    for name in ("-", "previous"):
+        await api.refuses(f"{path}/challengers/{name}", 422, "challenger", method="PUT", json=VIGO)
     problem(await api.ask("PUT", "/models/nobody/challengers/one", json=VIGO), 404)
 
 

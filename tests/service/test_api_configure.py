@@ -62,6 +62,7 @@ async def test_a_change_under_a_key_is_made_once(api):
         ({"params": {"bias": False}}, "params", "create another model"),
         ({"algorithm": "rls"}, "algorithm", "create another model"),
         ({"task": "regression"}, "task", "create another model"),
+        ({"metrics": {"window": 100}}, "metrics", "create another model"),
         ({"seed": 1, "missing": "zero"}, "seed", "create another model"),
         ({"features": ["a"]}, "features", "/features/switch"),
         ({"labels": ["a", "b"]}, "labels", "add_labels"),

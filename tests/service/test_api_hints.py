@@ -100,16 +100,6 @@ async def test_settings_and_tests_that_may_be_meant(api):
         assert f"did you mean {said}?" in found["errors"][0]["problem"]
 
 
-async def test_which_id_of_a_batch_came_before(api):
-    """The row is named, in the sentence and as a field."""
-    path = await api.new()
-    batch = {"columns": ["a", "b"], "data": [[1, 2], [3, 4]], "labels": ["UP", "DOWN"], "ids": ["x", "y"]}
-    assert 200 == (await api.ask("POST", f"{path}/feedback/batch", json=batch)).status_code
-    again = {**batch, "labels": ["UP", "UP"]}
-    found = problem(await api.ask("POST", f"{path}/feedback/batch", json=again), 409, "ids[1]")
-    assert found["detail"].startswith("the id of row 2 was sent before")
-
-
 async def test_no_key_and_an_unknown_one():
     """Are told apart, and nothing else is told."""
     keys = Keys("me:s3cret:read", 0.0, lambda: 0.0)

@@ -225,8 +225,9 @@ async def test_a_batch_that_gives_an_id_another_label_is_refused_whole(api, ids)
     body = {**columnar(3), "labels": ["DOWN", "UP", "UP"], "ids": ids}
     if ids[-1] == "seen":
         body["labels"][-1] = "DOWN"
-    field = f"ids[{ids.index('seen') if 'seen' in ids else 2}]"
-    await api.refuses(f"{path}/feedback/batch", 409, field, json=body)
+    at = ids.index("seen") if "seen" in ids else 2
+    found = await api.refuses(f"{path}/feedback/batch", 409, f"ids[{at}]", json=body)
+    assert found["detail"].startswith(f"the id of row {at + 1} was sent before")
     fresh = {**ROW, "label": "UP", "id": "y"}
     assert not (await api.post(f"{path}/feedback", fresh))["duplicate"]
 

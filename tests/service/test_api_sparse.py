@@ -298,19 +298,6 @@ async def test_forms_that_do_not_go_with_the_model(api):
     await api.refuses(f"{dense}/predict/batch", 422, "rows[0].names", json=lists())
 
 
-async def test_models_that_cannot_be(api):
-    """Features, missing values, a rate of the other convention, a dimension too large: the field is named."""
-    cases = [
-        ({"features": ["a"]}, "features"),
-        ({"missing": "mean"}, "missing"),
-        ({"params": {"forgetting_rate": 0.99}}, "params.forgetting_rate"),
-        ({"params": {"compressed_dim": 10_000}}, "params.compressed_dim"),
-        ({"params": {"projection": "none"}}, "params.projection"),
-    ]
-    for change, field in cases:
-        problem(await api.ask("PUT", "/models/never", json={**SPAM, **change}), 422, field)
-
-
 async def test_a_batch_that_would_grow_too_large_is_413(start):
     """A short row becomes compressed_dim numbers; all of them may be no more than a body."""
     small = await start(body_limit_mb=1)

@@ -124,17 +124,12 @@ async def test_every_body_may_be_gzip(api):
     assert 200 == answer.status_code, answer.text
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"{}", packed(ROW)[:-4], packed(ROW) + b"{}", bytes(30)],
-    ids=["empty", "not gzip", "cut off", "followed", "zeros"],
-)
-@pytest.mark.parametrize("route", ["feedback", "predict/batch"])
-async def test_a_body_that_is_no_gzip_is_refused(api, body, route):
-    """400, and nothing is learned."""
-    path = await api.learnt()
-    found = await api.refuses(f"{path}/{route}", 400, content=body, headers={**JSON, **PACKED})
-    assert "/problems/not-gzip" == found["type"]
+@pytest.mark.parametrize("body", [b"", b"{}", packed(ROW)[:-4]], ids=["empty", "not gzip", "cut off"])
+async def test_a_body_that_is_no_gzip_is_refused(api, body):
+    """With status 400, and nothing is learned; the test of gunzip above has the other kinds of damage."""
+    for route in ("feedback", "predict/batch"):
+        how = {"content": body, "headers": {**JSON, **PACKED}}
+        assert "/problems/not-gzip" == (await api.refuses(f"{await api.shared()}/{route}", 400, **how))["type"]
 
 
 async def test_a_body_that_unpacks_to_too_much_is_refused(start):
