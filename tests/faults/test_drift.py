@@ -7,10 +7,9 @@ import pytest
 
 from core.model import save
 from service.store.drift.events import JOINED
-from service.store.keys import DRIFT, ModelKeys
+from service.store.keys import DRIFT
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
 from tests.faults.processes import BROKEN, eventually
-from tests.faults.rebuild import meta
 
 pytestmark = pytest.mark.faults
 
@@ -214,19 +213,3 @@ def _last(stream):
     while (frame := stream.next()) != {}:
         pass
     return frame
-
-
-@pytest.mark.slow
-def test_a_deleted_model_leaves_nothing_behind_but_its_events(serve, store):
-    """No key of its slot is left except the mark of its deletion, which expires; the list of all events stays."""
-    service = serve(REDIS_URL=store.url).start()
-    calm(service)
-    learn(service, moved())
-    told = _ids(service.get("/models/m/drift")["events"])
-    incarnation = meta(store.url).incarnation
-    assert 204 == service.request("DELETE", "/models/m").status
-    with store.client() as client:
-        left = [key for key in client.scan_iter() if incarnation in key.decode()]
-        assert [ModelKeys("m", incarnation).deleted.encode()] == left
-        assert client.ttl(left[0]) > 0
-    assert told == _everything(store)

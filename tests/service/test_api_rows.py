@@ -37,16 +37,6 @@ async def test_predict_of_a_regression_answers_a_number_and_its_deviation(api):
     assert all(isinstance(answer[name], float) for name in ("prediction", "std"))
 
 
-async def test_predict_changes_nothing(api):
-    """Version, rows and every byte of the state are as before."""
-    path = await api.learnt()
-    before = await api.standing(path)
-    for _ in range(3):
-        await api.post(f"{path}/predict", {**ROW, "explain": True})
-        await api.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 5})
-    assert before == await api.standing(path)
-
-
 async def test_predict_without_features_is_409_until_the_first_row(api):
     """The first feedback row fixes the names, all numeric; then the names are known and may come in any order."""
     path = await api.new(features=None)
@@ -144,23 +134,6 @@ async def test_a_label_after_expiry_is_404(start):
     late = {"prediction_id": told["prediction_id"], "label": "UP"}
     await short.refuses(f"{path}/feedback", 404, "prediction_id", json=late)
     assert 1 == (await short.get(f"{path}/pending"))["expired"]
-
-
-async def test_a_full_queue_says_so_at_once(start):
-    """503 with Retry-After for what does not fit; what was answered 200 is learned, and nothing else is."""
-    narrow = await start(queue_max=2)
-    path = await narrow.learnt()
-    answers = await asyncio.gather(
-        *(narrow.ask("POST", f"{path}/feedback", json={**ROW, "label": "UP"}) for _ in range(40))
-    )
-    learned = [answer for answer in answers if answer.status_code == 200]
-    refused = [answer for answer in answers if answer.status_code != 200]
-    assert learned
-    assert refused
-    for answer in refused:
-        problem(answer, 503)
-        assert 1 <= int(answer.headers["retry-after"])
-    assert 3 + len(learned) == (await narrow.get(path, params={"consistency": "strong"}))["rows"]
 
 
 SCORES = {
