@@ -12,20 +12,7 @@ import numpy as np
 from numpy.lib.format import write_array
 
 from core.config import Config
-from core.entry import (
-    Challenge,
-    Configure,
-    Outcome,
-    Overlap,
-    Promote,
-    Reset,
-    Restore,
-    Rows,
-    ServedPrediction,
-    Switch,
-    Withdraw,
-)
-from core.features import parse_features
+from core.entry import Reset, Rows
 from core.model import STATE_VERSION, Model, read, save
 from core.problems import Invalid
 from service.api.http import json_body
@@ -40,6 +27,7 @@ from service.store.log import codec, entries
 from service.store.states.snapshots import SnapshotInfo
 from service.store.states.snapshots import _info as snapshot_info
 from tests.core.model.test_extremes import live
+from tests.service.test_codec import OUTCOME_BYTES, SEGMENTS, TRACKED_BYTES
 
 ROWS_MAX, BYTES_MAX = 1000, 2**20
 REFUSALS = (Invalid, OnepassError)
@@ -97,20 +85,9 @@ RECORDS = [
 ]
 COLUMNS = {"columns": ["a", "day", "on"], "data": [[1.5, "mon", True], [2, "tue", 0]], "labels": ["UP", "DOWN"]}
 FEW = {"rows": [{"names": ["a", "b"], "values": [1, 2.5]}, {"names": [], "values": []}], "labels": ["x", 1]}
-SEGMENTS = [
-    Rows("s", None, np.array([[1.0, 2.0]]), ["UP"], None, None, ["id"]),
-    Rows("s", None, np.arange(6.0).reshape(3, 2), np.array([1.5, -2.0, 0.0]), np.array([0.9, 1.0, 0.5]), None, ()),
-    Reset(),
-    Restore(b"state", "restore", ("id",), "0" * 32, 5),
-    Switch("begin", parse_features(["c", {"name": "day", "categories": ["mon", "tue"]}]), "linear"),
-    Overlap("s", np.array([[1.0, 2.0, 3.0]])),
-    Configure({"on_drift": "reset", "tags": {"a": "b"}}),
-    Challenge("beside", {"algorithm": "rls"}, 8),
-    Withdraw("beside"),
-    Promote("beside"),
-]
-
-
+THREE_ROWS = codec.encode(
+    Rows("s", None, np.arange(6.0).reshape(3, 2), np.array([1.5, -2.0, 0.0]), np.array([0.9, 1.0, 0.5]), None, ())
+)
 ENTRY = [b"17-0", b"u", b"9c0d.17", b"p", b"9c0d.16", b"t", b"1769860800000", b"n", b"2", b"s", b"%d" % STATE_VERSION]
 BETWEEN = b"\xfe\xff"
 """The separator between the parts of an entry; no part of a sample contains it."""
@@ -118,8 +95,7 @@ BETWEEN = b"\xfe\xff"
 
 def _entries():
     """Log entries as the store keeps them: one with two segments, and one that names its segment."""
-    rows, reset = codec.encode(SEGMENTS[1]), codec.encode(SEGMENTS[2])
-    yield BETWEEN.join([*ENTRY, b"0", rows, b"0s", b"0,2", b"1", reset])
+    yield BETWEEN.join([*ENTRY, b"0", THREE_ROWS, b"0s", b"0,2", b"1", codec.encode(Reset())])
     yield BETWEEN.join([*ENTRY, b"0", entries.name("0" * 32, 2**23)])
 
 
@@ -208,15 +184,11 @@ DECODERS = {
     "configuration": Decoder([json.dumps(body).encode() for body in (DENSE, NUMBERS, SPARSE, RICH)], _configuration),
     "inference JSON": Decoder(INFER, _infer(None)),
     "inference tensors": Decoder([TENSORS], _infer(len(HEADER))),
-    "segment": Decoder([codec.encode(segment) for segment in SEGMENTS], codec.decode, (ValueError,)),
+    "segment": Decoder([THREE_ROWS, *(blob for _, blob in SEGMENTS)], codec.decode, (ValueError,)),
     "entry": Decoder([*_entries()], _entry, (ValueError, IndexError)),
     "snapshot": Decoder([msgspec.json.encode(INFO)], snapshot_info, ()),
-    "answer": Decoder([codec.encode_answer(Outcome(17, ["UP"], [1.0], version=5))], codec.decode_answer, (ValueError,)),
-    "tracked": Decoder(
-        [codec.encode_tracked("s", np.array([[1.0, 2.0]]), ServedPrediction("UP", None), 3)],
-        codec.decode_tracked,
-        (ValueError,),
-    ),
+    "answer": Decoder([OUTCOME_BYTES], codec.decode_answer, (ValueError,)),
+    "tracked": Decoder([TRACKED_BYTES], codec.decode_tracked, (ValueError,)),
     "summary": Decoder([_summary()], summaries.decode, ()),
     "state": Decoder([save.to_bytes(live(*one, "noise", "none")) for one in LEARNED], _state, (ValueError,)),
 }  # fmt: skip
