@@ -38,13 +38,3 @@ def test_several_servers_behind_tls(scheme):
     assert "SSLConnection" == found.where["connection_class"].__name__
     assert "/c.pem" == found.where["ssl_ca_certs"]
     assert (("a", 1), ("b", 2)) == found.seeds
-
-
-@pytest.mark.parametrize("url", ["foo", "localhost:6379", "http://h", "s3cret://h"])
-def test_a_url_of_no_known_kind(url):
-    """What would be allowed is told, and the URL, which may hold a password, is not repeated."""
-    with pytest.raises(ValueError, match="ONEPASS_REDIS_URL") as refused:
-        parse(url)
-    said = str(refused.value)
-    assert [True] * 4 == [f"{kind}://" in said for kind in ("redis", "unix", "redis+sentinel", "redis+cluster")]
-    assert url not in said
