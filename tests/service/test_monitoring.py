@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.faults.servers import free_port
-from tests.service.monitoring import DASHBOARDS, METRIC, RULE_TESTS, RULES, panels, queries, rules
+from tests.service.monitoring import DASHBOARDS, DEPLOY, METRIC, RULE_TESTS, RULES, panels, queries, rules
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: apt install prometheus")
 live = pytest.mark.skipif(not os.environ.get("LIVE"), reason="two minutes: with LIVE=1 in the environment")
@@ -47,15 +48,18 @@ def test_every_alert_is_tested() -> None:
             assert {"summary", "description"} == {*rule["annotations"]}
 
 
-async def test_every_metric_that_is_asked_for_exists(start) -> None:
-    """No rule and no panel asks for a series that the service does not have."""
+async def test_rules_panels_and_the_page_name_the_metrics_that_exist(start) -> None:
+    """No rule or panel asks for a series that the service does not have; deploy/monitoring.md names every family."""
     api = await start()
     await api.learnt()
     told = (await api.ask("GET", "/metrics")).text
-    there = set()
+    there, families = set(), set()
     for family in text_string_to_metric_families(told):
         endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(family.type, [""])
         there |= {family.name + ending for ending in endings}
+        if family.name.startswith("onepass_"):
+            families.add(family.name + ("_total" if family.type == "counter" else ""))
+    assert set(re.findall(r"`(onepass_\w+)", (DEPLOY / "monitoring.md").read_text())) == families
     asked = [rule["expr"] for rule in rules()] + [expr for board in DASHBOARDS for _, expr in queries(board)]
     named = {name for expr in asked for name in METRIC.findall(expr)}
     assert len(named) > 40
