@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from redis import Redis
 
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
@@ -49,16 +48,6 @@ def test_a_read_waits_for_the_version_it_asks_for(pair):
         for asked, read in zip((1, 2, 5, 9), reads, strict=True):
             assert asked <= read.result(60)["version"]
         assert (200, 9) == (told.result(60).status, told.result(60).json["version"])
-
-
-@pytest.mark.slow
-def test_a_version_that_never_comes_is_504_with_the_version_reached(serve, store):
-    """The wait is bounded."""
-    service = serve(REDIS_URL=store.url, WAIT_TIMEOUT_S=0.2).start()
-    service.create()
-    Client(service).learn(TABLE[0])
-    answer = service.request("GET", "/models/m?min_version=2")
-    assert (504, "not-reached", 1) == (answer.status, answer.problem, answer.json["version"])
 
 
 @pytest.mark.slow
@@ -144,19 +133,3 @@ def test_a_follower_that_meets_a_gap_reloads(pair):
     assert 120 == eventually(120, following.rows)
     assert (2, 0) == (following.metric("loads"), following.metric("lost_tails"))
     assert learning.state() == following.state()
-
-
-@pytest.mark.slow
-def test_evicted_models_are_not_listened_to(serve, store):
-    """There is one channel per loaded model, however many models there were."""
-    service = serve(REDIS_URL=store.url, MEMORY_BUDGET_MB=16).start()
-    table = rows(1, 61, columns=350)
-    for number in range(12):
-        service.create(f"m{number}")
-        Load([service], table, model=f"m{number}").run()
-
-    def heard() -> bool:
-        with Redis(unix_socket_path=str(store.socket)) as client:
-            return len(client.pubsub_channels("onepass:*")) == service.metric("models_loaded") < 12
-
-    assert eventually(True, heard)

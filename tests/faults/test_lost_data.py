@@ -85,21 +85,3 @@ def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path,
     Load(pair, table[40:]).run()
     assert one.state() == other.state()
     assert count + 20 == one.get("/models/m")["rows"]
-
-
-@pytest.mark.slow
-def test_a_lost_model_can_be_given_up(serve, store):
-    """DELETE ends it for all services, and its name is free."""
-    pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
-    pair[0].create()
-    Load([pair[0]], rows(20, 7)).run()
-    assert 20 == pair[1].get("/models/m")["rows"]
-    _flushed(store)
-    for service in pair:
-        assert (503, False) == eventually((503, False), lambda service=service: _ready(service))
-    assert 204 == pair[0].request("DELETE", "/models/m").status
-    for service in pair:
-        assert (200, True) == eventually((200, True), lambda service=service: _ready(service))
-        assert [] == service.get("/models")["models"]
-    pair[0].create()
-    assert 0 == eventually(0, lambda: pair[1].get("/models/m")["rows"])
