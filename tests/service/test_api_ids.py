@@ -14,19 +14,6 @@ def repeated(first):
     return {**first, "duplicate": True}
 
 
-@pytest.mark.parametrize("kind", [DFOP, RLS, {**DFOP, "labels": None}])
-async def test_an_id_is_learned_once(api, kind):
-    """The second answer is the first, though the model has learned other rows meanwhile."""
-    path = await api.learnt(kind)
-    label = 2.5 if kind is RLS else "UP"
-    first = await api.post(f"{path}/feedback", {**ROW, "label": label, "id": "order-1137"})
-    assert not first["duplicate"]
-    await api.post(f"{path}/feedback", {**ROW, "label": label})
-    before = await api.standing(path)
-    assert repeated(first) == await api.post(f"{path}/feedback", {**ROW, "label": label, "id": "order-1137"})
-    assert before == await api.standing(path)
-
-
 @pytest.mark.parametrize(("first", "again"), [(17, "17"), ("17", 17), (0, "0"), (-3, -3), (2**63 + 5, str(2**63 + 5))])
 async def test_a_number_and_its_text_are_one_id(api, first, again):
     """In every place where an id is given."""

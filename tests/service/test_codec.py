@@ -171,13 +171,6 @@ def test_overlap_rows_come_back_bit_for_bit():
     assert_array_equal(X, back.X)
 
 
-def test_answers_of_a_switch_are_remembered():
-    """Phase, overlap rows and warning of a step; the count alone of overlap rows."""
-    step = Outcome(400, phase="ensemble", overlap_rows=12, warning="few rows", version=7)
-    rows = Outcome(400, overlap_rows=15, version=8)
-    assert [step, rows] == [codec.decode_answer(codec.encode_answer(one)) for one in (step, rows)]
-
-
 def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():
     """As it was answered; with a row's answer nothing of the kind is kept."""
     ((identity, _, blob),) = codec.items_of(
