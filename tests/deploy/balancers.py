@@ -5,12 +5,13 @@ import contextlib
 import os
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.faults.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 20.0
@@ -22,13 +23,6 @@ def binary() -> str:
     if found is None:
         pytest.skip("needs haproxy: apt install haproxy")
     return found
-
-
-def free_port() -> int:
-    """A free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def configured(directory: Path, ports: Sequence[int]) -> Path:
@@ -43,18 +37,25 @@ def configured(directory: Path, ports: Sequence[int]) -> Path:
 async def balancing(directory: Path, services: Sequence[int]) -> AsyncIterator[str]:
     """Run the balancer in front of two services and yield its address."""
     port = free_port()
-    config = configured(directory, [port, *services])
-    with (directory / "log").open("wb") as log:
+    async with haproxy(configured(directory, [port, *services]), port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.asynccontextmanager
+async def haproxy(config: Path, port: int) -> AsyncIterator[None]:
+    """Run HAProxy, which listens on ``port``, with its log next to its configuration."""
+    path = config.with_name("log")
+    with path.open("wb") as log:
         process = subprocess.Popen([binary(), "-db", "-f", str(config)], stdout=log, stderr=log)
     try:
-        await until_listening(port, process, directory / "log")
-        yield f"http://127.0.0.1:{port}"
+        await _until_listening(port, process, path)
+        yield
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
 
 
-async def until_listening(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+async def _until_listening(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             assert process.poll() is None, log.read_text()

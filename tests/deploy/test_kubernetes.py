@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,8 @@ import yaml
 
 from service.memory_limit import RESERVED_MB
 from service.settings import Settings
-from tests.service.monitoring import RULES
+from tests.service.monitoring import DEPLOY, RULES
 
-ROOT = Path(__file__).resolve().parents[2]
 VERSION = "1.34"
 ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
 """Kinds that are not part of Kubernetes itself."""
@@ -30,7 +28,7 @@ def rendered() -> list[dict[str, Any]]:
     if shutil.which(command[0]) is None:
         pytest.skip("neither kustomize nor kubectl is installed: the manifests are not rendered")
     text = subprocess.run(
-        [*command, ROOT / "deploy/kubernetes/overlays/prod"], capture_output=True, text=True, check=True
+        [*command, DEPLOY / "kubernetes/overlays/prod"], capture_output=True, text=True, check=True
     ).stdout
     return list(yaml.safe_load_all(text))
 
@@ -124,7 +122,7 @@ def test_clients_of_production_use_the_balancer() -> None:
     assert "None" == headless["spec"]["clusterIP"]
     assert only("ServiceMonitor")["spec"]["selector"]["matchLabels"].items() <= headless["metadata"]["labels"].items()
     assert int(given["ONEPASS_SLOTS"]) >= only("StatefulSet")["spec"]["replicas"]
-    used = (ROOT / "deploy/haproxy.cfg").read_text()
+    used = (DEPLOY / "haproxy.cfg").read_text()
     assert [] == [name for name in given if name not in used]
 
 

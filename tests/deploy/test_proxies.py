@@ -12,8 +12,9 @@ import httpx
 import pytest
 import trustme
 
-from tests.deploy.balancers import PATIENCE_S, ROOT, binary, free_port, until_listening
+from tests.deploy.balancers import PATIENCE_S, ROOT, binary, haproxy
 from tests.deploy.stub_service import StubService
+from tests.faults.servers import free_port
 from tests.service.api_fixtures import DFOP, features, own_settings, start, store_url
 from tests.service.local_server import LocalServer, running
 
@@ -53,19 +54,13 @@ class Site:
 @contextlib.asynccontextmanager
 async def proxying(text: str, place: Path, port: int, service: int) -> AsyncIterator[None]:
     """Run a proxy after it has checked its configuration, with its files in ``place``."""
-    program, config = binary(), place / "config"
+    config = place / "config"
     text = text.replace("/etc/onepass/", f"{place}/")
     config.write_text(text.replace("8443", str(port)).replace("8001", str(service)))
-    checked = subprocess.run([program, "-c", "-f", str(config)], capture_output=True, text=True)
+    checked = subprocess.run([binary(), "-c", "-f", str(config)], capture_output=True, text=True)
     assert 0 == checked.returncode, checked.stderr
-    with (place / "log").open("wb") as log:
-        process = subprocess.Popen([program, "-db", "-f", str(config)], stdout=log, stderr=log)
-    try:
-        await until_listening(port, process, place / "log")
+    async with haproxy(config, port):
         yield
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
