@@ -144,22 +144,9 @@ def running(
     """A container as an orchestrator would run it: read-only, without capabilities, limited in memory."""
     given = {"ONEPASS_PORT": str(port), "ONEPASS_HOST": "127.0.0.1"} | settings
     variables = [part for key, value in given.items() for part in ("--env", f"{key}={value}")]
+    how = ("--detach", "--name", name, "--network", "host", "--memory", memory, *LIMITS)
     strict = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "all", "--security-opt", "no-new-privileges")
-    of.podman(
-        "run",
-        "--detach",
-        "--name",
-        name,
-        "--network",
-        "host",
-        *LIMITS,
-        *strict,
-        "--memory",
-        memory,
-        *variables,
-        *options,
-        of.image,
-    )
+    of.podman("run", *how, *strict, *variables, *options, of.image)
     try:
         yield Container(of, name, f"http://127.0.0.1:{port}")
     finally:
