@@ -113,14 +113,6 @@ async def test_npy_says_the_same_as_json(api, how):
     assert await weights(api, path) == await weights(api, other)
 
 
-async def test_a_first_batch_fixes_the_features(api):
-    """By its column names, as JSON or as CSV."""
-    for how in ({"json": TABLE}, csv(TABLE)):
-        path = await api.new(features=None)
-        await api.post(f"{path}/feedback/batch", **how)
-        assert ["a", "b"] == (await api.get(path))["info"]["features"]
-
-
 async def test_missing_values_in_every_form(api):
     """A null, an absent column, an empty cell and NaN mean the same."""
     paths = [await api.new(missing="mean") for _ in range(3)]

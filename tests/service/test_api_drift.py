@@ -87,13 +87,6 @@ async def test_later_alarms_are_shown_with_their_event(watched, start):
         assert [first, second] == [event for event in everything if event["model"] == first["model"]]
 
 
-async def test_a_model_without_alarms_has_no_events(watched):
-    """An empty list, not an error; and a model that does not exist is one."""
-    path = await watched.learnt()
-    assert [] == (await watched.get(f"{path}/drift"))["events"]
-    problem(await watched.ask("GET", "/models/nobody/drift"), 404)
-
-
 async def test_pages_are_in_order_and_complete(watched):
     """Oldest first, a page at a time, of one model and of all; no event twice and none left out."""
     path, expected = await watched.new(), []
