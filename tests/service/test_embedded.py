@@ -20,6 +20,7 @@ from service.embedded import CannotStart, EmbeddedStore
 from service.store.redis import private
 from service.store.redis.connection import Connection
 from tests import stores
+from tests.faults.processes import eventually
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
 
@@ -54,13 +55,6 @@ def client(store: EmbeddedStore) -> Redis:
 def pid(store: EmbeddedStore) -> int:
     with client(store) as redis:
         return redis.info("server")["process_id"]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def runs(process: int) -> bool:
@@ -117,7 +111,7 @@ def test_data_survive_the_death_of_the_server(start):
         for number in range(100):
             redis.set(f"k{number}", number)
     os.kill(pid(store), signal.SIGKILL)
-    until(lambda: not store.alive())
+    assert not eventually(False, store.alive)
     assert store.start() == store.restart()
     with client(store) as redis:
         assert 100 == redis.dbsize()
@@ -215,7 +209,7 @@ def killed_service(directory: Path, kind: str) -> int:
 def test_the_server_ends_with_the_service(start, directory):
     """Kill -9 of the service ends the server in good order; what was acknowledged is there."""
     server = killed_service(directory / "data", "as it is")
-    until(lambda: not runs(server))
+    assert not eventually(False, lambda: runs(server))
     with client(start()) as redis:
         assert 1000 == redis.dbsize()
 
@@ -253,7 +247,7 @@ def test_without_a_server_on_path_the_packages_is_used(start, monkeypatch, direc
             assert number == redis.xlen("log")
             redis.xadd("log", {"u": "x"}, id=f"{number + 1}-0")
             redis.bgrewriteaof()
-            until(lambda redis=redis: not redis.info("persistence")["aof_rewrite_in_progress"])
+            assert 0 == eventually(0, lambda redis=redis: redis.info("persistence")["aof_rewrite_in_progress"])
         store.stop()
 
 
