@@ -237,8 +237,10 @@ TEXTS = [
     (b"spam a:1\nham b:1 c:2 b:3\n", "line 2, column 13"),
     (b"# comment\n\nspam a:secret\n", "line 3, column 6"),
     (b"# nothing\n", "rows"),
+    *((b"spam %b" % cell, "line 1, column 6") for cell in (b":5", b"a:", b"a:nan", b"a:1_0", b"a:1e999", b"qid:1 a:1")),
+    (b"spam a:1\n\n# nothing\nham   word", "line 4, column 7"),
+    (b"  ham a:1 b:x", "line 1, column 11"),
 ]
-"""test_svmlight.py has the others."""
 NO_LABELS = [(b"spam a:1\n  eggs a:1\n", "line 2, column 3"), (b"spam a:1\na:1\n", "line 2, column 1")]
 
 

@@ -1,10 +1,8 @@
-"""SVMlight text as rows of a sparse space, and its refusals."""
+"""SVMlight text as rows of a sparse space; test_api_sparse.py has what is refused."""
 
 import numpy as np
-import pytest
 
 from core.features import SparseSchema
-from core.problems import Invalid
 from service.runtime.rows.sparse_rows import projected_lines, read_lines
 
 SPACE = SparseSchema(0, 24, "sign")
@@ -17,27 +15,6 @@ def test_rows_are_those_of_their_names_and_values():
     lines = "\r\n".join(f"+1 {line}  # {at}" for at, line in enumerate(text))
     expected = np.concatenate([SPACE.row(row) for row in rows])
     np.testing.assert_array_equal(expected, projected_lines(SPACE, [*read_lines(lines)]))
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("1 a:1\n\n# nothing\n1 a:1 b:2 a:3", "line 4, column 11"),
-        ("1 :5", "line 1, column 3"),
-        ("  1   word", "line 1, column 7"),
-        ("1 a:", "line 1, column 3"),
-        ("1 a:nan", "line 1, column 3"),
-        ("1 a:1_0", "line 1, column 3"),
-        ("1 a:1e999", "line 1, column 3"),
-        ("a:1 b:x", "line 1, column 5"),
-        ("3 qid:1 a:1", "line 1, column 3"),
-    ],
-)
-def test_svmlight_that_cannot_be(text, place):
-    """Each is named by line and column, from 1, blank lines and comments counted."""
-    with pytest.raises(Invalid) as refused:
-        projected_lines(SPACE, [*read_lines(text)])
-    assert [place] == [problem.field for problem in refused.value.problems]
 
 
 def test_svmlight_lines():
