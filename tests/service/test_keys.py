@@ -1,6 +1,5 @@
 """API keys: who may do what, and that nobody else may do anything."""
 
-import logging
 import re
 from hashlib import sha256
 
@@ -102,16 +101,6 @@ async def test_too_many_requests_are_429(start):
     told = await slow.post("/models/common/predict", {**ROW, "track": True}, **as_("learner"))
     assert told["prediction_id"]
     assert 200 == (await slow.ask("GET", "/healthz", **as_("reader"))).status_code
-
-
-async def test_secrets_are_never_said(locked, caplog):
-    """Not in answers, not in metrics, not in what is logged."""
-    caplog.set_level(logging.DEBUG)
-    for who in SECRETS:
-        for method, path in (("GET", "/models/nobody"), ("PUT", "/models/common"), ("GET", "/metrics"), ("GET", "/x")):
-            answer = await locked.ask(method, path, **as_(who))
-            assert "s3cret" not in answer.text
-    assert "s3cret" not in caplog.text
 
 
 @pytest.mark.parametrize("text", ["", " , "])
