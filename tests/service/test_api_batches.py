@@ -60,13 +60,15 @@ async def test_predictions_of_a_batch_before_the_first_row(api):
     assert ([None, None], [], [[], []]) == (answer["predictions"], answer["classes"], answer["probabilities"])
 
 
-async def test_predictions_of_a_regression_batch(api):
-    """Numbers and their deviations."""
+async def test_predictions_of_a_regression_are_numbers_with_deviations(api):
+    """Of a row as of the same row in a batch, without probabilities."""
     path = await api.learnt(RLS, rows=5)
     answer = await api.post(f"{path}/predict/batch", columnar(3))
     assert {"predictions", "std", "version", "incarnation"} == set(answer)
     one = await api.post(f"{path}/predict", {"features": features(2)})
+    assert {"prediction", "std", "version", "incarnation"} == set(one)
     assert (one["prediction"], one["std"]) == (answer["predictions"][2], answer["std"][2])
+    assert [float, float] == [type(one["prediction"]), type(one["std"])]
 
 
 async def test_csv_says_the_same_as_json(api):

@@ -29,14 +29,6 @@ async def test_predict_answers_a_label_and_its_probability(api):
     assert 8 == answer["version"]
 
 
-async def test_predict_of_a_regression_answers_a_number_and_its_deviation(api):
-    """Prediction and std, no probabilities."""
-    path = await api.learnt(RLS)
-    answer = await api.post(f"{path}/predict", ROW)
-    assert {"prediction", "std", "version", "incarnation"} == set(answer)
-    assert all(isinstance(answer[name], float) for name in ("prediction", "std"))
-
-
 async def test_predict_without_features_is_409_until_the_first_row(api):
     """The first feedback row fixes the names, all numeric; then the names are known and may come in any order."""
     path = await api.new(features=None)
