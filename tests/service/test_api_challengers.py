@@ -92,9 +92,7 @@ async def test_a_promotion_is_a_mark_and_rows_count_on(api):
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"algorithm": "sparse_dfop"}, "algorithm"),
-        ({"algorithm": "none"}, "algorithm"),
-        ({"algorithm": 7}, "algorithm"),
+        *(({"algorithm": odd}, "algorithm") for odd in ("sparse_dfop", "none", 7)),
         ({"algorithm": "vigo", "params": {"none": 1}}, "params.none"),
         ({"algorithm": "vigo", "labels": ["UP", "SAME"]}, "labels"),
         ({"algorithm": "vigo", "features": ["a"]}, "features"),

@@ -106,23 +106,18 @@ async def test_a_name_in_both_is_kept_as_it_was_declared(api):
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"action": "begin", "features": []}, "features"),
         ({"action": "begin"}, "features"),
-        ({"action": "begin", "features": OLD}, "features"),
-        ({"action": "begin", "features": OLD[::-1]}, "features"),
+        *(({"action": "begin", "features": names}, "features") for names in ([], OLD, OLD[::-1], {"c": 1})),
         ({"action": "begin", "features": ["c", "d", "c"]}, "features[2]"),
-        ({"action": "begin", "features": ["c", ""]}, "features[1]"),
-        ({"action": "begin", "features": ["c", 7]}, "features[1]"),
+        *(({"action": "begin", "features": ["c", odd]}, "features[1]") for odd in ("", 7)),
         ({"action": "begin", "features": ["c", {"name": "d", "unit": "m"}]}, "features[1].unit"),
-        ({"action": "begin", "features": {"c": 1}}, "features"),
         ({**BEGIN, "mapping": "spline"}, "mapping"),
         ({**BEGIN, "when": "now"}, "when"),
         ({"action": "finish"}, "action"),
         ({}, "action"),
         ({"action": "complete", "features": NEW}, "features"),
         ({"action": "abort", "mapping": "linear"}, "mapping"),
-        ({**BEGIN, "id": ""}, "id"),
-        ({**BEGIN, "id": "tab\t"}, "id"),
+        *(({**BEGIN, "id": odd}, "id") for odd in ("", "tab\t")),
     ],
 )
 async def test_a_switch_that_asks_for_the_wrong_thing(api, body, field):

@@ -10,6 +10,7 @@ from tests.service.api_fixtures import problem
 FEATURES = {"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [0.5, 0.25]}
 RAW = np.array([0.5, 0.25]).tobytes()
 SIZE = {"binary_data_size": 16}
+BEGUN = b'{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": '
 BINARY = {"name": "features", "datatype": "FP64", "shape": [1, 2], "parameters": SIZE}
 
 
@@ -33,13 +34,10 @@ async def refused(api, path, status, **how):
         b"",
         b"nonsense",
         b"\xff\xfe",
-        b'{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [NaN, 1]}]}',
-        b'{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [Infinity, 1]}]}',
+        *(BEGUN + b"[%b, 1]}]}" % odd for odd in (b"NaN", b"Infinity")),
         b'{"id": "\\ud800", "inputs": [{"name": "\\udfff"',
         b"[" * 100_000,
-        b'{"inputs": [{"name": "features", "shape": [1, 2], "datatype": "FP64", "data": '
-        + b"[" * 50_000
-        + b"]" * 50_000,
+        BEGUN + b"[" * 50_000 + b"]" * 50_000,
         b'{"inputs": []} {}',
     ],
 )
@@ -51,34 +49,24 @@ async def test_what_is_not_json(api, path, content):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"shape": [1, -2]}, "features.shape"),
-        ({"shape": [-1, 2]}, "features.shape"),
-        ({"shape": [2**62, 2**62]}, "features.data"),
-        ({"shape": [2**70, 0]}, "features.data"),
-        ({"shape": [1, 3]}, "features.data"),
-        ({"shape": []}, "features.shape"),
-        ({"shape": [1, 1, 2]}, "features.shape"),
-        ({"shape": [1, True]}, "shape"),
-        ({"shape": [1.5, 2]}, "shape"),
+        *(({"shape": shape}, "features.shape") for shape in ([1, -2], [-1, 2], [], [1, 1, 2])),
+        *(({"shape": shape}, "features.data") for shape in ([2**62, 2**62], [2**70, 0], [1, 3])),
+        *(({"shape": shape}, "shape") for shape in ([1, True], [1.5, 2])),
         ({"shape": [0, 2], "data": []}, "features"),
         ({"shape": [1, 3], "data": [1, 2, 3]}, "features"),
         ({"shape": [2, 1], "data": [1, 2]}, "features"),
         ({"shape": [1, 2], "data": [[1], [2]]}, "features[0][0]"),
         ({"shape": [1, 2], "data": [[1, 2], 3]}, "features[0][0]"),
         ({"shape": [1, 2], "data": [1, [2]]}, "features[0][1]"),
-        ({"data": {"0": 1}}, "features.data"),
-        ({"data": None}, "features.data"),
+        *(({"data": data}, "features.data") for data in ({"0": 1}, None)),
         ({"data": ["1", "2"]}, "features[0][0]"),
         ({"data": [1, True]}, "features[0][1]"),
         ({"data": [1, 10**400]}, ""),
         ({"datatype": "BOOL", "data": [True, 1]}, "features[0][0]"),
         ({"datatype": "BYTES", "data": ["a", "b"]}, "features"),
-        ({"datatype": "BF16"}, "features.datatype"),
-        ({"datatype": "fp64"}, "features.datatype"),
+        *(({"datatype": datatype}, "features.datatype") for datatype in ("BF16", "fp64")),
         ({"parameters": {"shared_memory_region": "r"}, "data": None}, "features.data"),
-        ({"parameters": {"binary_data_size": 16}}, "binary_data_size"),
-        ({"parameters": {"binary_data_size": -1}}, "binary_data_size"),
-        ({"parameters": {"binary_data_size": "16"}}, "binary_data_size"),
+        *(({"parameters": {"binary_data_size": size}}, "binary_data_size") for size in (16, -1, "16")),
         ({"content": [1, 2]}, "content"),
         ({"name": "a", "shape": [1], "data": [1]}, "lacks features: b"),
         ({"name": "c", "shape": [1], "data": [1]}, "c"),
@@ -170,5 +158,4 @@ async def test_more_rows_than_a_batch_may_have(start):
     many = {**FEATURES, "shape": [11, 2], "data": [0.5] * 22}
     assert "10 rows" in await refused(api, path, 413, json={"inputs": [many]})
     await refused(api, path, 413, content=b" " * (2**20 + 1))
-    nested = '{"inputs": [{"name": "features", "datatype": "FP64", "shape": [1, 2], "data": ['
-    await refused(api, path, 413, content=nested + "[]," * 340_000 + "[]]}]}")
+    await refused(api, path, 413, content=BEGUN + b"[" + b"[]," * 340_000 + b"[]]}]}")
