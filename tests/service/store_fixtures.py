@@ -149,13 +149,8 @@ class Model:
     async def shape(self) -> tuple[int, ...]:
         """Number of entries, seen ids, their dues, pending, their dues."""
         k = self.keys
-        commands = [
-            ("XLEN", k.log),
-            ("HLEN", k.idempotency),
-            ("ZCARD", k.idempotency_expiry),
-            ("HLEN", k.pending),
-            ("ZCARD", k.pending_due),
-        ]
+        commands = [("XLEN", k.log), ("HLEN", k.idempotency), ("ZCARD", k.idempotency_expiry)]
+        commands += [("HLEN", k.pending), ("ZCARD", k.pending_due)]
         return tuple(await self.connection.ask(*commands))
 
 

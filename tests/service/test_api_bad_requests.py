@@ -27,24 +27,11 @@ async def refuses(api, method, path, status, field=None, **how):
 
 
 NO_JSON = [
-    b"",
-    b" ",
-    b"nonsense",
-    b"{",
-    b"{'a': 1}",
-    b'{"a": 1,}',
-    b"// nothing\n{}",
-    b'{"algorithm": "\xff"}',
-    b"\xff\xfe{\x00}\x00",
-    b"\xef\xbb\xbf{}",
-    b"\x1f\x8b\x08\x00",
+    b"", b" ", b"nonsense", b"{", b"{'a': 1}", b'{"a": 1,}', b"// nothing\n{}", b"{} {}", b"\x00",
+    b'{"algorithm": "\xff"}', b"\xff\xfe{\x00}\x00", b"\xef\xbb\xbf{}", b"\x1f\x8b\x08\x00",
     b'{"algorithm": "\\ud800", "features": {"\\udfff": 1}}',
-    b"{} {}",
-    b"\x00",
-    b"[" * 100_000,
-    b'{"features":' * 100_000,
-    b'{"features": {"a": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}",
-]
+    b"[" * 100_000, b'{"features":' * 100_000, b'{"features": {"a": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}",
+]  # fmt: skip
 
 
 @every_body

@@ -111,12 +111,8 @@ async def test_a_name_given_twice(api, path):
 @pytest.mark.parametrize(
     ("tensor", "behind", "length"),
     [
-        (BINARY, RAW[:-1], None),
-        (BINARY, RAW + b"\0", None),
-        (BINARY, b"", None),
-        (BINARY, RAW, "1000000"),
-        (BINARY, RAW, "0"),
-        (BINARY, RAW, "9" * 30),
+        *((BINARY, behind, None) for behind in (RAW[:-1], RAW + b"\0", b"")),
+        *((BINARY, RAW, length) for length in ("1000000", "0", "9" * 30)),
         ({**BINARY, "parameters": {"binary_data_size": 8}}, RAW[:8], None),
         ({**BINARY, "parameters": {"binary_data_size": 2**63}}, RAW, None),
         ({**BINARY, "shape": [2, 2]}, RAW, None),

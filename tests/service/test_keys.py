@@ -13,14 +13,8 @@ from service.settings import Settings
 from tests.service.api_fixtures import DFOP, problem
 
 SECRETS = {"reader": "s3cret-read", "learner": "s3cret-learn", "boss": "s3cret-admin", "tenant": "s3cret-tenant"}
-KEYS = ",".join(
-    [
-        f"reader:{SECRETS['reader']}:read",
-        f"learner:{SECRETS['learner']}:learn",
-        f"boss:{SECRETS['boss']}:admin",
-        f"tenant:{SECRETS['tenant']}:admin:t-*+shared",
-    ]
-)
+ALLOWED = {"reader": "read", "learner": "learn", "boss": "admin", "tenant": "admin:t-*+shared"}
+KEYS = ",".join(f"{name}:{SECRETS[name]}:{allowed}" for name, allowed in ALLOWED.items())
 GUARDED = [route for route in ROUTES if route.scope != "public"]
 ROW = {"features": {"a": 1, "b": 2}}
 

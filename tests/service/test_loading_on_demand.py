@@ -18,18 +18,10 @@ from tests.service.api_fixtures import STATE
 
 VIGO = {"algorithm": "vigo", "task": "classification", "features": ["a", "b"], "labels": ["UP", "DOWN"]}
 LATER = [
-    "core.learners.dfop.kernels",
-    "core.learners.dfop.bank",
-    "core.learners.fesl.kernels",
-    "core.learners.odm.kernels",
-    "core.learners.vigo.kernels",
-    "core.switching.linear_mapping",
-    "core.switching.mixture",
-    "httpx",
-    "scipy.linalg",
-    "scipy.optimize",
-    "scipy.special",
-]
+    "core.learners.dfop.kernels", "core.learners.dfop.bank", "core.learners.fesl.kernels", "core.learners.odm.kernels",
+    "core.learners.vigo.kernels", "core.switching.linear_mapping", "core.switching.mixture",
+    "httpx", "scipy.linalg", "scipy.optimize", "scipy.special",
+]  # fmt: skip
 
 
 def _imported(code: str) -> list[str]:

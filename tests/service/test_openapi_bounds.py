@@ -118,24 +118,11 @@ CASES = [
 ]
 """Routes, the model that is asked, where (below the model), and a body that is taken."""
 BY_MEANING = (
-    "is not known",
-    "is not a parameter of",
-    "is only for numeric features",
-    "is not above min",
-    "is a declared feature",
-    "is not a label",
-    "is not one of the declared labels",
-    "is too large for a label",
-    "is required",
-    "cannot be sent with",
-    "is for ",
-    "is not a feature of this model",
-    "values, 1 expected",
-    "items for 2 rows",
-    "lacks features",
-    "exclude features",
-    "excludes features",
-)
+    "is not known", "is not a parameter of", "is only for numeric features", "is not above min",
+    "is a declared feature", "is not a label", "is not one of the declared labels", "is too large for a label",
+    "is required", "cannot be sent with", "is for ", "is not a feature of this model", "values, 1 expected",
+    "items for 2 rows", "lacks features", "exclude features", "excludes features",
+)  # fmt: skip
 """Refusals for what a field's schema cannot say: another field, the catalogue, or the model excludes the value."""
 
 
