@@ -58,8 +58,3 @@ async def switched(api, config=DFOP, rows=8):
     path = await overlapping(api, config, rows)
     await switch(api, path, "complete")
     return path
-
-
-async def spaces(api, path):
-    found = await api.get(f"{path}/features")
-    return found["phase"], found["current"], found["next"]

@@ -6,21 +6,7 @@ import pytest
 
 from service.runtime.commit import actor
 from tests.service.api_fixtures import CSV, NPY, npy, problem
-from tests.service.switches import (
-    BEGIN,
-    NEW,
-    OLD,
-    UNION,
-    feed,
-    label,
-    labelled,
-    overlapping,
-    row,
-    steady,
-    switch,
-    switched,
-    table,
-)
+from tests.service.switches import BEGIN, NEW, OLD, UNION, feed, labelled, overlapping, row, steady, switch, table
 from tests.service.waiting import until
 
 
@@ -145,8 +131,8 @@ async def test_a_large_batch_that_a_reset_overtakes_can_be_sent_again(api, monke
 
     monkeypatch.setattr(actor, "in_pieces", overtaken)
     for names, status in ((UNION, 503), (OLD, 200)):
-        body, headers = {**table(rows, names), "labels": [*map(label, rows)]}, {"Idempotency-Key": "large"}
-        answer = await api.ask("POST", f"{path}/feedback/batch", json=body, headers=headers)
+        body = {**table(rows, names), "labels": [labelled(number)["label"] for number in rows]}
+        answer = await api.ask("POST", f"{path}/feedback/batch", json=body, headers={"Idempotency-Key": "large"})
         assert status == answer.status_code
     assert not answer.json()["duplicate"]
 
@@ -154,7 +140,8 @@ async def test_a_large_batch_that_a_reset_overtakes_can_be_sent_again(api, monke
 async def test_switches_are_counted_by_action(start):
     """On the service that committed them, once each."""
     fresh, other = await start(), await start()
-    path = await switched(fresh)
+    path = await overlapping(fresh)
+    await switch(fresh, path, "complete")
     await switch(fresh, path, {"action": "begin", "features": ["q"], "id": "x"})
     await switch(fresh, path, {"action": "begin", "features": ["q"], "id": "x"})
     await switch(fresh, path, "abort")
