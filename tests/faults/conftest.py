@@ -12,6 +12,14 @@ from tests.faults.proxy import Proxy
 from tests.faults.rebuild import bare, learnt
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.faults)
+
+
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Service]]:
     """Makes services that are not started yet, each with its own directory."""

@@ -9,7 +9,6 @@ from tests.faults.load import Load, Row, rows
 from tests.faults.processes import Service, Store
 from tests.faults.rebuild import history, judge, repeat
 
-pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(6)]
 ROWS = 150
 MANY_ROWS = 600

@@ -10,7 +10,6 @@ from tests.faults.load import Load, rows
 from tests.faults.processes import BROKEN, eventually
 from tests.faults.rebuild import history, judge
 
-pytestmark = pytest.mark.faults
 OTHER = {"algorithm": "dfop", "params": {"forgetting_rate": 0.02}}
 
 

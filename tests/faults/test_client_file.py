@@ -3,13 +3,10 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from service.pages.onepass import Onepass
 from tests.faults.load import rows
 from tests.faults.processes import eventually
 
-pytestmark = pytest.mark.faults
 THREADS, CALLS = 4, 200
 
 

@@ -11,7 +11,6 @@ from tests.faults.processes import eventually
 from tests.faults.rebuild import bare, config_of, judge, learnt, rebuild, repeat, stamp, whole_log
 from tests.faults.servers import Cluster, Sentineled
 
-pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(6)]
 WHOLE_LOG = {"SNAPSHOT_MIN_KB": 10**6, "STORE_TIMEOUT_S": 1}
 

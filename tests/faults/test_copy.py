@@ -9,7 +9,6 @@ from tests.faults.load import Load, rows
 from tests.faults.processes import BROKEN
 from tests.faults.rebuild import bare
 
-pytestmark = pytest.mark.faults
 KEY = {"idempotency_key": "a copy"}
 
 

@@ -9,7 +9,6 @@ from tests.faults.load import Client, rows
 from tests.faults.processes import BROKEN
 from tests.faults.rebuild import bare, judge, learnt
 
-pytestmark = pytest.mark.faults
 TABLE = rows(24, 5)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 
 import numpy as np
-import pytest
 
 from core.config import Config
 from core.entry import Rows
@@ -12,8 +11,6 @@ from service.errors import StoreDown
 from service.runtime.engine import Engine
 from service.settings import Settings
 from tests.faults.processes import PATIENCE_S
-
-pytestmark = pytest.mark.faults
 
 
 class _Dying:

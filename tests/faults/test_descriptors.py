@@ -13,8 +13,6 @@ import pytest
 from service.client import app
 from tests.faults.processes import eventually
 
-pytestmark = pytest.mark.faults
-
 LIMIT, IDLE = 256, 400
 
 

@@ -11,8 +11,6 @@ from service.store.keys import DRIFT
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
 from tests.faults.processes import BROKEN, eventually
 
-pytestmark = pytest.mark.faults
-
 
 def _alarms(service, name="m"):
     """Ids of the alarms in the state itself: the events that the log requires."""

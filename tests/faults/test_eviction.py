@@ -1,11 +1,8 @@
 """More models than memory: they are evicted and reloaded while they learn."""
 
-import pytest
-
 from tests.faults.load import Load, rows
 from tests.faults.rebuild import judge, repeat
 
-pytestmark = pytest.mark.faults
 NAMES = [f"m{number}" for number in range(12)]
 
 

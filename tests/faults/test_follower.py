@@ -8,7 +8,6 @@ from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import judge, repeat
 
-pytestmark = pytest.mark.faults
 TABLE = rows(120, 60)
 WHOLE_LOG = {"SNAPSHOT_MIN_KB": 10**6}
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.faults.processes import eventually
 
-pytestmark = pytest.mark.faults
-
 
 @pytest.fixture
 def tiny_disk(tmp_path):

@@ -7,8 +7,6 @@ import pytest
 from tests.faults.load import Load, rows
 from tests.faults.rebuild import history, settle
 
-pytestmark = pytest.mark.faults
-
 
 def test_a_stop_under_load_loses_nothing(serve):
     """Stopped twice under load it exits cleanly each time; rows are in by their first request or by a retry."""

@@ -14,7 +14,7 @@ from tests.faults.judge import Call, Judge, Row, State
 from tests.faults.plants import PLANTS
 from tests.faults.storm import calm, kill_service, rage
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 SECONDS = float(os.environ.get("STORM_S", "7"))
 ROUNDS = 10
 SEED = int(os.environ.get("STORM_SEED", "1"))

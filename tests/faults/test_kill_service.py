@@ -7,7 +7,6 @@ import pytest
 from tests.faults.load import Load, rows
 from tests.faults.rebuild import history, judge, settle
 
-pytestmark = pytest.mark.faults
 COUNT = 2000
 
 

@@ -2,13 +2,10 @@
 
 import random
 
-import pytest
-
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import settle
 
-pytestmark = pytest.mark.faults
 COUNT = 2000
 
 

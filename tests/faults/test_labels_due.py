@@ -2,11 +2,8 @@
 
 import time
 
-import pytest
-
 from tests.faults.processes import eventually
 
-pytestmark = pytest.mark.faults
 DUE = {"task": "classification", "labels": ["silent", "loud"], "features": ["a"]}
 MANY = 60
 

@@ -9,8 +9,6 @@ from service.client.states import state_digest
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
 
-pytestmark = pytest.mark.faults
-
 
 def _ready(service):
     answer = service.request("GET", "/readyz")

@@ -8,8 +8,6 @@ from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import bare, judge, learnt, settle
 
-pytestmark = pytest.mark.faults
-
 
 @pytest.mark.parametrize("fate", ["drop", "cut"])
 def test_an_append_whose_reply_is_lost_is_sent_again_and_learned_once(serve, store, proxy, clean, fate):

@@ -6,8 +6,6 @@ from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import judge, learnt, repeat
 
-pytestmark = pytest.mark.faults
-
 
 @pytest.fixture
 def service(serve, store):

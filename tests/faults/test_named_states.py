@@ -12,7 +12,6 @@ from core.model.apply import apply
 from tests.faults.processes import BROKEN, eventually
 from tests.faults.rebuild import bare
 
-pytestmark = pytest.mark.faults
 CONFIG = {"algorithm": "rls", "task": "regression", "features": [f"x{i}" for i in range(1100)]}
 
 

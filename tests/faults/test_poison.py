@@ -21,8 +21,6 @@ from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import asked, judge, meta
 
-pytestmark = pytest.mark.faults
-
 
 def _too_wide(state):
     """Rows of the model's own space with one column too many."""

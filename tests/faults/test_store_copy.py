@@ -9,7 +9,6 @@ from tests.faults.load import Load, rows
 from tests.faults.processes import Store, eventually
 from tests.faults.rebuild import config_of, rebuild, repeat, stamp, whole_log
 
-pytestmark = pytest.mark.faults
 NAMES = ["m", "n"]
 WHOLE_LOG = {"SNAPSHOT_MIN_KB": 10**6}
 

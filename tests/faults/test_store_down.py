@@ -8,8 +8,6 @@ from tests.faults.load import Client, Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import judge, repeat, settle
 
-pytestmark = pytest.mark.faults
-
 
 @pytest.fixture
 def service(serve, store):

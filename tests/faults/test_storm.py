@@ -14,7 +14,7 @@ from tests.faults.rebuild import history, whole_log
 from tests.faults.servers import Cluster
 from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 SECONDS = float(os.environ.get("STORM_S", "7"))
 SEED = int(os.environ.get("STORM_SEED", "1"))
 COSTS = {"class_costs": {"up": 40}}

@@ -5,8 +5,6 @@ import pytest
 from tests.faults.load import Client, Load, Row, rows
 from tests.faults.rebuild import judge
 
-pytestmark = pytest.mark.faults
-
 OLD, NEW, LATER = ["x0", "x1", "x2"], ["x2", "y0", "y1"], ["y1", "z"]
 BEGIN = {"action": "begin", "features": NEW}
 PHASES = ("steady", "overlap", "ensemble")

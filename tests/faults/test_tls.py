@@ -10,7 +10,6 @@ from tests.faults.processes import eventually
 from tests.faults.rebuild import judge
 from tests.faults.servers import Server, free_port
 
-pytestmark = pytest.mark.faults
 RIGHTS = ("+@all", "-@dangerous", "+config|get")
 """The rights that deploy/README.md lists for the user."""
 

@@ -10,8 +10,6 @@ from tests.faults.load import Client, Load, rows
 from tests.faults.processes import BROKEN, eventually
 from tests.faults.rebuild import bare, judge, learnt, repeat
 
-pytestmark = pytest.mark.faults
-
 
 @pytest.fixture
 def pair(serve, store):
