@@ -31,6 +31,18 @@ async def test_a_switch_sent_again_is_done_once(api, how):
     assert "ensemble" == done["phase"]
 
 
+async def test_a_complete_with_a_warning_says_so_again(api):
+    """The first answer whole, warning and weights included, though the weights have moved on."""
+    path = await steady(api)
+    await switch(api, path)
+    body = {"action": "complete", "force": True, "id": "done"}
+    first = await switch(api, path, body)
+    assert first["warning"]
+    await feed(api, path, range(6), NEW)
+    assert repeated(first) == await switch(api, path, body)
+    problem(await api.ask("POST", f"{path}/features/switch", json={"action": "complete", "id": "other"}), 409)
+
+
 async def test_the_same_switch_at_the_same_time(api):
     """Under one id one is done and the others are told so; without ids one is done and the others are refused."""
     path, bare = await steady(api), await steady(api)
