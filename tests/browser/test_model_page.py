@@ -21,11 +21,6 @@ PARTS = {
 """The tabs, and what to unfold in each."""
 
 
-async def refused(route, how):
-    """Refuse the page's requests to the API, but not the page itself."""
-    await (route.fallback() if "/ui/" in route.request.url else route.fulfill(**how))
-
-
 async def test_a_classification_is_shown_with_its_baselines(seen, api, shown):
     """Score, classes and confusion equal the API's; the chart has a description in words."""
     metrics = api.get(f"/models/{shown['classes']}/metrics").json()

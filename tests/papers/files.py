@@ -20,7 +20,6 @@ from tests.papers.manifest import available as available
 from tests.papers.manifest import find
 from tests.papers.manifest import missing as missing
 
-DRIFTING = "SEA 1CDT 2CDT 1CHT UG_2C_2D GEARS_2C_2D weather_noaa powersupply usenet1 luxembourg electricity".split()
 PRICE_ROWS = 20_000
 
 
@@ -55,7 +54,7 @@ def indices(column: list[str]) -> Ints:
 
 
 def drifting(name: str) -> tuple[Floats, Ints]:
-    """One of DRIFTING: rows (n, d) and labels (n,) in 0, 1."""
+    """Rows (n, d) of a drifting set or of SEA, and labels (n,) in 0, 1."""
     if name == "SEA":
         return generators.sea_of_four()
     *features, label = read_columns(f"drift/{name}")

@@ -5,11 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.learners.auto.horizon import AGE, BEGIN, BLOCK, LIFE, RECENT, ROWS, SHARE, USUAL, YOUNG, Horizon, mix_teams
-from core.learners.catalogue import find
 from core.learners.learner import NO_VALUE, NONE_GIVEN
 from tests.core.learners.streams import learner_of, state
 
-AUTO = find("auto")
 TURN = 2 * BEGIN
 
 
