@@ -117,27 +117,19 @@ def test_an_invalid_state_is_refused(forge):
     assert 1 == box.total
 
 
-def places(rows, episode_rows, cooldown_rows=0):
-    """What happens to alarms at these rows: "new", "quiet" if held back, or "joins"."""
+@pytest.mark.parametrize(
+    ("rows", "lengths", "expected"),
+    [
+        ([10, 60, 110, 111, 211], (100, 0), "new joins joins new joins"),
+        ([5, 5, 6], (0, 0), "new joins new"),
+        ([10, 15, 100, 300, 511, 562], (10, 500), "new joins quiet quiet new quiet"),
+    ],
+)
+def test_alarms_join_the_first_one_of_their_episode(rows, lengths, expected):
+    """Not the latest; only an episode that triggers the action begins a cool-down, in which others are held back."""
     episodes = Episodes()
-    found = [episodes.place(row, episode_rows, cooldown_rows) for row in rows]
-    return ["joins" if joins else "quiet" if held_back else "new" for joins, held_back in found]
-
-
-def test_alarms_after_the_first_one_join_it():
-    """They join within a number of rows after the first alarm, not after the latest."""
-    assert ["new", "joins", "joins", "new", "joins"] == places([10, 60, 110, 111, 211], episode_rows=100)
-
-
-def test_alarms_of_one_row_are_one_episode():
-    """Even if episodes have no length."""
-    assert ["new", "joins", "new"] == places([5, 5, 6], episode_rows=0)
-
-
-def test_the_cool_down_begins_at_an_episode_that_triggered_the_action():
-    """An episode that is held back does not prolong it, and neither do alarms that join."""
-    expected = ["new", "joins", "quiet", "quiet", "new", "quiet"]
-    assert expected == places([10, 15, 100, 300, 511, 512 + 50], episode_rows=10, cooldown_rows=500)
+    found = [episodes.place(row, *lengths) for row in rows]
+    assert expected.split() == ["joins" if joins else "quiet" if held_back else "new" for joins, held_back in found]
 
 
 def test_an_episode_continues_with_changed_lengths():

@@ -18,16 +18,22 @@ def test_squared_errors_are_capped_without_a_warning():
         assert_array_equal([1e300, 1e300, 4.0, 0.0], squared_errors(predicted, truth))
 
 
-def test_the_facts_of_rows_match_their_definitions():
+@pytest.mark.parametrize(
+    ("shares", "said", "truth", "expected"),
+    [
+        ([0.2, 0.8], 1, 1, [0.0, 0.8, 2 * 0.2**2, 0.8, 0.8]),
+        ([0.7, 0.3], 0, 1, [1.0, 0.3, 2 * 0.7**2, 0.7, 0.3]),
+        ([0.9], 0, 0, [0.0, 0.9, 2 * 0.1**2, 0.9, 0.1]),  # the rest belongs to a label that is not known yet
+        ([0.2, 0.8], NOTHING, 1, [math.nan] * 5),
+        ([0.2, 0.8], GONE, 1, [1.0, 0.8, 2 * 0.2**2, math.nan, 0.8]),  # a retired label was a prediction: an error
+    ],
+)
+def test_the_facts_of_a_row_match_their_definitions(shares, said, truth, expected):
     """Loss, probability of the truth, Brier score, probability of the predicted class, score of the second class."""
-    shares = np.array([[0.2, 0.8], [0.7, 0.3]])
-    shares.flags.writeable = False  # read-only rows are accepted
-    facts = facts_of(shares, np.array([1, 0]), np.array([1, 1]))
-    assert_array_equal([0.0, 1.0], facts[LOSS])
-    assert_array_equal([0.8, 0.3], facts[P_TRUE])
-    assert_allclose([2 * 0.2**2, 2 * 0.7**2], facts[BRIER])
-    assert_array_equal([0.8, 0.7], facts[CONFIDENCE])
-    assert_array_equal([0.8, 0.3], facts[SCORE])
+    rows = np.array([shares])
+    rows.flags.writeable = False  # read-only rows are accepted
+    facts = facts_of(rows, np.array([said]), np.array([truth]))[[LOSS, P_TRUE, BRIER, CONFIDENCE, SCORE], 0]
+    assert expected == pytest.approx(facts.tolist(), rel=1e-14, nan_ok=True)
 
 
 def test_the_brier_score_is_summed_over_all_classes():
@@ -36,19 +42,6 @@ def test_the_brier_score_is_summed_over_all_classes():
     shares, truth = rng.dirichlet(np.ones(4), 30), rng.integers(0, 4, 30)
     expected = [((row - np.eye(4)[y]) ** 2).sum() for row, y in zip(shares, truth, strict=True)]
     assert_allclose(expected, facts_of(shares, shares.argmax(axis=1), truth)[BRIER])
-
-
-def test_with_one_label_the_rest_belongs_to_another():
-    """The other label is not known yet: half of the Brier score is the square of the missing probability."""
-    facts = facts_of(np.array([[0.9]]), np.array([0]), np.array([0]))[:, 0]
-    assert [0.0, 0.9, 2 * 0.1**2, 0.9, 0.1] == pytest.approx(facts.tolist())
-
-
-def test_without_a_prediction_there_are_no_facts():
-    """A retired label was a prediction: an error, with the known probability of the truth."""
-    facts = facts_of(np.array([[0.2, 0.8]] * 2), np.array([NOTHING, GONE]), np.array([1, 1]))
-    assert np.isnan(facts[:, 0]).all()
-    assert [1.0, 0.8, 2 * 0.2**2, math.nan, 0.8] == pytest.approx(facts[:, 1].tolist(), nan_ok=True)
 
 
 @pytest.mark.parametrize(("said", "truth"), [(2, 0), (0, -1), (0, 2)])

@@ -77,16 +77,11 @@ def learned():
     return model
 
 
-def test_learned_rows_are_counted_and_predictions_are_not():
-    """-1 counts if it stands for a category; a number may be -1."""
+def test_learned_rows_are_counted_until_a_reset():
+    """-1 counts if it stands for a category, not as a number or in a prediction; a saved state contains the counts."""
     model = learned()
     model.predict(RAW)
     assert {"day": 2} == read.unknown_categories(model.machine) == read.info(model.machine)["unknown"]
-
-
-def test_the_counts_are_saved_and_reset():
-    """A saved state contains them; a reset clears them."""
-    model = learned()
     model.machine, _ = save.from_bytes(save.to_bytes(model.machine))
     assert {"day": 2} == model.machine.unknown
     model.commit(Reset())
