@@ -150,16 +150,6 @@ def test_overconfident_probabilities_are_corrected(K):
     assert error_points(said.probabilities[rows, said.value], said.value == y) < 3.5
 
 
-def test_the_calibration_inverts_a_learner_that_is_always_wrong():
-    """The predicted label follows: it is the right one."""
-    p = np.tile([[0.9, 0.1], [0.1, 0.9]], (500, 1))
-    ours = answers(2)
-    scored(ours, Prediction(p.argmax(axis=1), p), 1 - p.argmax(axis=1))
-    said = answered(ours, Prediction(p.argmax(axis=1), p))
-    assert_array_equal(1 - p.argmax(axis=1), said.value)
-    assert_array_equal(said.probabilities.argmax(axis=1), said.value)
-
-
 @pytest.mark.parametrize("costs", [None, {"c0": 1, "c1": 1}])
 def test_the_error_rate_test_uses_the_learners_own_class(costs):
     """A learner that is always wrong errs on every row, though the answers are right; with costs the answers count."""
@@ -257,15 +247,3 @@ def test_models_are_calibrated_within_three_points(algorithm, generated):
     error, loss, own_loss = errors_and_losses(algorithm, *generated(rows=15_000))
     assert error < 3.0
     assert loss < own_loss + 0.01
-
-
-def test_a_change_of_the_configuration_keeps_the_calibration():
-    """Costs change the predicted label, not its probability."""
-    model = Fed({"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": ["no", "yes"]})
-    X = np.random.default_rng(0).normal(size=(300, 1))
-    model.learn(X, ["yes" if x > 0.5 else "no" for x in X[:, 0]])
-    before = model.predict(X)
-    model.change(class_costs={"yes": 1000})
-    after = model.predict(X)
-    assert_array_equal(before.probabilities, after.probabilities)
-    assert (after.value == 1).sum() > (before.value == 1).sum()

@@ -68,15 +68,6 @@ def test_a_change_to_the_current_values_changes_nothing():
     assert before == save.to_bytes(model.machine)
 
 
-def test_a_change_made_impossible_by_another_is_refused():
-    """Both were sent to the same model; the order in the log decides."""
-    model = Model()
-    assert Outcome() == model.change(watch=None)
-    before = save.to_bytes(model.machine)
-    assert model.change(on_drift="reset").refusal is not None
-    assert before == save.to_bytes(model.machine)
-
-
 @pytest.mark.parametrize("lags", [{}, {"lags": 1}], ids=["challenger", "former learner"])
 def test_labels_are_added_only_if_no_learner_has_a_column_per_label(lags):
     """A challenger with lags is an obstacle, also one that was the model's own learner; without it they are added."""
@@ -163,26 +154,6 @@ def test_costs_change_the_answers():
     assert 0.9 < np.mean([one == other for one, other in zip(before, after, strict=True)])
 
 
-def test_a_model_without_tests_raises_no_alarm():
-    """A removed test stays removed."""
-    X, y = stream()
-    model = Model()
-    model.learn(X[:JUMP], y[:JUMP])
-    before = model.alarms
-    model.change(watch=None)
-    model.learn(X[JUMP:], y[JUMP:])
-    assert before == model.alarms
-
-
-def test_means_of_missing_values_start_with_the_change():
-    """No means were kept before; rows after the change build them, and they fill the gaps."""
-    model = Model(watch=None)
-    model.learn(np.full((20, 2), 100.0), ["up", "down"] * 10)
-    model.change(missing="mean")
-    model.learn(np.array([[1.0, 2.0], [3.0, 4.0]]), ["up", "down"])
-    assert [[2.0, 3.0]] == model.machine.pipeline.encoder.encode(np.full((1, 2), np.nan)).tolist()
-
-
 @pytest.mark.parametrize(("before", "fill"), [("zero", [0.0, 0.0]), ("mean", [2.0, 3.0])])
 def test_a_row_on_its_way_is_learned_after_missing_values_are_refused(before, fill):
     """It was valid when it was sent, so its gap is filled as it would have been then; after a reset with 0."""
@@ -217,29 +188,6 @@ def test_every_model_of_a_change_of_features_is_configured(phase):
         model.commit(Switch("complete"))
     assert model.learn(np.full((1, 2), np.nan), ["up"]).learned
     assert "mean" == model.machine.pipeline.encoder.missing
-
-
-def test_a_reset_keeps_the_current_configuration():
-    """Only what was learned goes away."""
-    model = Model()
-    model.learn(*stream(30))
-    model.change(on_drift="reset", missing="mean", description="kept")
-    assert Outcome() == model.commit(Reset())
-    config = model.machine.config
-    assert ("reset", "mean", "kept") == (config.on_drift, config.missing, config.description)
-    assert "mean" == model.machine.pipeline.encoder.missing
-
-
-def test_a_restore_brings_back_the_configuration_of_its_version():
-    """Including the windows of its tests; learning continues with it."""
-    model = Model()
-    model.learn(*stream(30))
-    kept, config = save.to_bytes(model.machine), model.machine.config
-    model.change(watch={"error_rate": {}}, on_drift="reset", missing="mean")
-    assert Outcome(30) == model.commit(Restore(kept, "restore"))
-    assert config.canonical == model.machine.config.canonical
-    assert "error" == model.machine.pipeline.encoder.missing
-    model.learn(*stream(30))
 
 
 def test_a_label_removed_by_a_restore_is_refused():

@@ -9,7 +9,7 @@ import pytest
 from core.config import Config
 from core.contract import Alarm, Spec
 from core.drift.detector import WatchTest
-from core.entry import Entry, Reset, Restore, Rows, ServedPrediction
+from core.entry import Entry, Reset, Restore, Rows
 from core.learners.catalogue import ALGORITHMS, find
 from core.learners.dfop.learner import Dfop
 from core.model import Model, read, save
@@ -138,40 +138,6 @@ def test_alarms_outlive_resets_and_restores():
     again = alarms(model)[len(seen) :]
     assert [drift.row for drift in seen] == [drift.row for drift in again]
     assert seen[-1].place < again[0].place
-
-
-def test_indices_continue_within_an_entry():
-    """A reset between two runs of rows does not restart the indices."""
-    X, y = stream("classification")
-    model = machine()
-    rows = Rows(model.prediction_schema.id, None, X, y)
-    apply(model, Entry(7, 0, (rows, Reset(), rows)))
-    assert [(7, index) for index in range(model.outbox.total)] == [drift.place for drift in alarms(model)]
-
-
-def test_a_tracked_answer_does_not_change_the_watch():
-    """The watch sees the model's current prediction, not the one returned earlier."""
-    X, y = stream("classification", 300)
-    plain, tracked = machine(), machine()
-    learn(plain, X, y, range(300))
-    for i in range(300):
-        segment = Rows(
-            tracked.prediction_schema.id, None, X[i : i + 1], y[i : i + 1], served=ServedPrediction("elsewhere")
-        )
-        apply(tracked, Entry(i + 1, 1_000 * (i + 1), (segment,)))
-    assert states(plain.own.drift_response.detector) == states(tracked.own.drift_response.detector)
-
-
-@both
-@every
-def test_a_model_without_a_watch_raises_none(task, action):
-    """With null nothing is tested and nothing is kept."""
-    X, y = stream(task)
-    model = machine(task, watch=None)
-    learn(model, X, y)
-    assert [] == alarms(model)
-    arrays, _ = model.own.drift_response.detector.to_arrays()
-    assert (0, 0) == arrays["means"].shape[1:] + arrays["reference"].shape
 
 
 class SelfTesting(Dfop):

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from core.config import Config
 from core.config.changes import changed
-from core.entry import Outcome, Reset, Restore, Switch
-from core.features import Feature, Schema, parse_features
+from core.entry import Outcome, Reset, Switch
+from core.features import Feature, parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model as CoreModel
 from core.model import plans, save
@@ -117,19 +117,6 @@ def test_random_features_have_no_further_columns(algorithm):
     assert model.change(**ADDED).refusal is not None
 
 
-def test_the_configuration_has_the_categories_and_a_reset_keeps_them():
-    """So does a loaded model; a restore brings back the categories of its version."""
-    model = Model()
-    model.learn(*stream(30, 2))
-    kept = save.to_bytes(model.machine)
-    model.change(**ADDED)
-    assert features(MORE) == model.machine.config.to_json()["features"]
-    assert Outcome() == model.commit(Reset())
-    assert MORE == list(model.machine.prediction_schema.features[1].categories)
-    assert Outcome(30) == model.commit(Restore(kept, "restore"))
-    assert features(FEW) == model.machine.config.to_json()["features"]
-
-
 def test_rows_on_their_way_are_rows_of_the_larger_space():
     """Categories are mapped by number, after one addition and after two; a switch treats them like any tracked row."""
     model = Model()
@@ -151,16 +138,6 @@ def test_rows_on_their_way_are_rows_of_the_larger_space():
     model.commit(Switch("complete"))
     assert {first.id, second.id} <= set(model.machine.own.switching.retired_spaces)
     assert model.learn(*stream(10, 2), first).refusal is not None
-
-
-def test_existing_categories_change_nothing():
-    """A repeated addition changes nothing, and neither does a known category alone."""
-    model = Model()
-    model.change(**ADDED)
-    before = save.to_bytes(model.machine)
-    assert Outcome() == model.change(**ADDED)
-    assert Outcome() == model.change(add_categories={"day": ["mon"]})
-    assert before == save.to_bytes(model.machine)
 
 
 def test_categories_cannot_be_added_during_a_change_of_features():
@@ -232,10 +209,3 @@ def test_a_regression_has_no_labels_to_add():
     """Its labels are numbers."""
     with pytest.raises(Invalid, match="numbers"):
         changed(Config.parse({"algorithm": "rls", "task": "regression"}), {"add_labels": ["a"]})
-
-
-def test_the_larger_space_is_the_declared_one():
-    """Its id equals that of a model created with all categories."""
-    model = Model()
-    model.change(**ADDED)
-    assert Schema(parse_features(features(MORE))).id == model.machine.prediction_schema.id

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Entry, Reset, Rows, ServedPrediction
+from core.entry import Entry, Rows, ServedPrediction
 from core.model import read, save
 from core.model.apply import apply
 from tests.core.twin import Fed
@@ -129,16 +129,3 @@ def test_records_without_baselines_use_the_current_ones():
         said = told.baselines[0] if served.baselines else stream.y[2]
         before = read.metrics_report(stream.machine)["baselines"]["no_change"]["accuracy"] * 2
         assert (before + (said == "DOWN")) / 3 == pytest.approx(found(other)[1])
-
-
-def test_a_prediction_from_before_a_reset_is_wrong():
-    """A prediction of a label that the model no longer knows counts as an error, not as missing."""
-    stream = Delayed(30)
-    for row in range(30):
-        stream.predict(row)
-        stream.label(row)
-    stream.model.commit(Reset())
-    other = "UP" if stream.told[29].prediction == "DOWN" else "DOWN"
-    stream.model.learn(stream.X[:1], [other], served=stream.told[29])
-    report = stream.model.report
-    assert (0, 0.0) == (report["unscored"], report["overall"]["accuracy"])

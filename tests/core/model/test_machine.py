@@ -52,18 +52,6 @@ def learn(model, X, y):
     return apply(model, Entry(1, 0, (segment(model.prediction_schema, X, y),)))
 
 
-def test_a_new_class_in_the_middle_of_a_block_is_predicted_without_itself():
-    """Its first row cannot be right; before the first class there is no prediction and no score."""
-    model = machine(KINDS[0])
-    X = np.random.default_rng(1).normal(size=(5, D))
-    (outcome,) = learn(model, X, ["u", "u", "v", "v", "w"])
-    assert [None, "u", "u"] == outcome.predictions[:3]
-    assert [None, 0.0, 1.0] == outcome.losses[:3]
-    assert "w" not in outcome.predictions
-    assert ["u", "v", "w"] == model.labels.labels
-    assert 5 == len(outcome.p_true)
-
-
 def refused(model, *segments):
     """Apply segments that must all be refused without changing a bit."""
     before = save.to_bytes(model)

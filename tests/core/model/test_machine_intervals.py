@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from core.entry import Reset, Restore
 from core.learners.catalogue import ALGORITHMS
 from core.model import read, save
 from tests.core.switching.switch_streams import Driver
@@ -62,20 +61,6 @@ def test_a_drift_that_resets_the_learner_leaves_the_residuals():
     assert "drift" in [mark["kind"] for mark in driver.report["marks"]]
     assert 900 == driver.machine.own.answers.intervals.rows
     assert driver.report["window"]["coverage"]["0.9"] > 0.8
-
-
-def test_a_reset_clears_intervals_and_a_restore_brings_them_back():
-    """There is no interval after a reset; a restore gives that of its state."""
-    driver = Driver("dfop", "regression")
-    driver.learn(100)
-    state, told = save.to_bytes(driver.machine), interval(driver)
-    driver.learn(100)
-    assert told != interval(driver)
-    driver.commit(Reset())
-    assert None is interval(driver)
-    assert {None} == {*driver.report["overall"]["coverage"].values()}
-    driver.commit(Restore(state))
-    assert told == interval(driver)
 
 
 def test_tracked_rows_are_covered_as_served():

@@ -151,11 +151,6 @@ def test_costs_follow_from_the_rows(unit):
     assert np.allclose([costs[truth[truth != answers]].sum() / 9, min(constants)], [mean / unit, constant / unit])
 
 
-def test_without_rows_there_are_no_costs():
-    """Without predictions there is no cost."""
-    assert None is mean_cost(np.zeros((3, 2)), np.ones(2))
-
-
 @pytest.mark.parametrize("costs", [None, {"fraud": 15}])
 @pytest.mark.parametrize("declared", [None, ["fine", "fraud", "odd"]])
 def test_a_model_reports_costs_in_every_span_and_in_its_summary(declared, costs):

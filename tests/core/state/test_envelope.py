@@ -56,13 +56,6 @@ def test_a_sealed_state_is_loaded_unchanged():
         _same(array, arrays[name])
 
 
-def test_equal_states_are_equal_bytes():
-    """Whatever the order of arrays and names."""
-    backwards = dump(dict(reversed(ARRAYS.items())), dict(reversed(HEADER.items())))
-    assert SEALED == backwards
-    assert SEALED == dump(*load(SEALED))
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(NAMES, SOME, max_size=5), st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_the_bytes_equal_those_of_safetensors(arrays, state):
@@ -138,14 +131,6 @@ def test_no_byte_may_be_missing_or_added():
             load(SEALED[:length])
     with pytest.raises(ValueError):
         load(SEALED + b"\0")
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.binary(max_size=200))
-def test_noise_is_refused(noise):
-    """Random bytes raise ValueError, never anything else."""
-    with pytest.raises(ValueError):
-        load(noise)
 
 
 # ---------------------------------------------------------------- edited
