@@ -60,14 +60,6 @@ def test_a_declaration_of_every_kind_survives_json():
     assert (Feature("a", "numeric", (), None, None),) == parse_features(["a"])
 
 
-def test_the_type_follows_from_the_fields():
-    """Categories or buckets make a categorical feature."""
-    kinds = [
-        feature.type for feature in parse_features([{"name": "a", "categories": [1, 2]}, {"name": "b", "buckets": 4}])
-    ]
-    assert ["categorical", "categorical"] == kinds
-
-
 def test_encoded_columns_have_names_and_ranges():
     """As shown in weights, explanations and drift events; the columns of a time are never tested for drift."""
     mixed = schema([{"name": "p", "buckets": 2}, VIP, SENT, "x"])

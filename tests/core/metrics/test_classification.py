@@ -93,26 +93,6 @@ def test_the_best_baseline_is_the_more_accurate_one():
         assert (best, found[best]) == (max(found, key=found.get), metrics.headline()["baseline"])
 
 
-def test_before_any_label_the_baselines_predict_the_first_class():
-    """A model with declared labels does the same, so that both are judged on the same rows."""
-    for label, hits in ((0, 4), (1, 3)):
-        report = fed(ClassificationMetrics(), classes_of([(0, label, 1.0)] * 4), [], 2).report()
-        assert {"no_change": {"accuracy": hits / 4}, "majority": {"accuracy": hits / 4}} == report["baselines"]
-
-
-def test_a_row_without_a_prediction_is_unscored():
-    """It is neither right nor wrong, for the model and the baselines; its label still counts."""
-    rows = [(-1, 1, math.nan), (-1, 1, math.nan), (1, 1, 0.5), (0, 1, 0.5)]
-    report = fed(ClassificationMetrics(), classes_of(rows), [1], 2).report()
-    assert (4, 2) == (report["rows"], report["unscored"])
-    for span in ("overall", "window", "fading"):
-        assert 0.5 == pytest.approx(report[span]["accuracy"], abs=1e-3)
-        assert math.log(2) == pytest.approx(report[span]["log_loss"])
-        assert 2 == pytest.approx(report[span]["unscored"], abs=0.01)
-        assert 2 == pytest.approx(report[span]["per_class"]["1"]["support"], abs=0.01)
-    assert {"no_change": {"accuracy": 1.0}, "majority": {"accuracy": 1.0}} == report["baselines"]
-
-
 def test_predicting_a_retired_label_is_wrong():
     """It counts as an error, and as a prediction of none of the current classes."""
     metrics = fed(ClassificationMetrics(), classes_of([(GONE, 0, 0.5), (0, 0, 0.5)]), [], 2)
@@ -120,15 +100,6 @@ def test_predicting_a_retired_label_is_wrong():
     assert (0.5, 0) == (overall["accuracy"], overall["unscored"])
     assert [[1, 0], [0, 0]] == overall["confusion"]["counts"]
     assert (2, 1.0, 0.5) == tuple(overall["per_class"]["0"].values())[:3]
-
-
-def test_a_row_without_a_probability_counts_for_all_but_the_losses():
-    """NaN means that the learner gives none: the losses of the other rows stand."""
-    report = fed(ClassificationMetrics(), classes_of([(0, 0, math.nan), (0, 0, 0.5), (1, 0, 0.5)]), [], 2).report()
-    assert (3, 2 / 3) == (report["rows"], report["overall"]["accuracy"])
-    expected = [(math.log(2), 0.25)] * 3
-    found = [(report[span]["log_loss"], report[span]["brier"]) for span in ("overall", "window", "fading")]
-    assert expected == [pytest.approx(both) for both in found]
 
 
 def test_baselines_are_judged_by_their_prediction_of_that_time():
@@ -139,22 +110,6 @@ def test_baselines_are_judged_by_their_prediction_of_that_time():
     # no_change was right on 0, 0, 0, then 1 (given), 1 (the label before), 0 (nothing known), wrong on 1
     assert {"no_change": {"accuracy": 6 / 7}, "majority": {"accuracy": 4 / 7}} == metrics.report()["baselines"]
     assert (1, 0) == metrics.baselines()
-
-
-def test_an_impossible_label_costs_at_most_the_clip():
-    """Probability 0 costs -ln 1e-15, and slightly more than 1 costs nothing."""
-    report = fed(ClassificationMetrics(), classes_of([(0, 1, 0.0), (0, 0, 1.0000001)]), [], 2).report()
-    assert -math.log(1e-15) / 2 == pytest.approx(report["overall"]["log_loss"])
-
-
-def test_kappa_without_a_denominator():
-    """In a window with one label, kappas are 1 if all was right, and undefined if the baseline cannot be beaten."""
-    right = fed(ClassificationMetrics(), classes_of([(0, 0, math.nan)] * 1500), [], 1).report()["window"]
-    assert (1.0, 1.0) == (right["kappa"], right["kappa_temporal"])
-    wrong = fed(ClassificationMetrics(), classes_of([(0, 0, math.nan)] * 1400 + [(1, 0, math.nan)]), [], 2).report()[
-        "window"
-    ]
-    assert (0.0, None) == (pytest.approx(wrong["kappa"]), wrong["kappa_temporal"])
 
 
 def test_classes_may_come_late():
