@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from core.entry import Reset
 from core.metrics import RegressionMetrics
-from core.metrics.regression import NOTHING
 from core.model import read
 from tests.core.metrics.prequential_oracle import fed
 from tests.core.twin import Fed
@@ -46,35 +45,6 @@ def test_the_first_row_decides_nothing(n, level, own, seed):
     """However far labels are from 0, a model is better exactly if its errors are smaller than the last value's."""
     found = ratios(fed(RegressionMetrics(), far(n, level, own, seed), [1, 7]))
     assert all((ratio < 1.0) == (own < 1.0) for ratio in found)
-
-
-def test_the_models_own_scores_include_all_rows():
-    """The first row counts like any other."""
-    predicted, truth = far(50, 1e6, 0.2)
-    report = fed(RegressionMetrics(), (predicted, truth), []).report()
-    expected = float(((predicted - truth) ** 2).mean())
-    assert [expected, expected] == pytest.approx([report["overall"]["mse"], report["window"]["mse"]])
-    assert [expected * 50 / 49] > [report["paired"]["overall"]["mse"]]
-    assert (49, 49) == tuple(report["paired"][span]["rows"] for span in ("overall", "window"))
-
-
-def test_rows_predicted_before_any_label_are_left_out():
-    """Tracked predictions whose labels came late: the baseline had no prediction for them."""
-    predicted, truth = far(60, 1e6, 0.2)
-    told = np.append(np.full(20, NOTHING), truth[19:-1])
-    predicted[:20] = 0.0
-    metrics = fed(RegressionMetrics(), (predicted, truth, told), [3])
-    assert 40 == metrics.report()["paired"]["overall"]["rows"]
-    assert all(ratio < 1.0 for ratio in ratios(metrics))
-
-
-def test_without_a_row_of_the_baseline_nothing_is_compared():
-    """With one row the comparison is undefined in all spans."""
-    metrics = fed(RegressionMetrics(), (np.zeros(1), np.ones(1)), [])
-    none = {"rows": 0, "mse": None, "mae": None}
-    assert [none] * 3 == [*metrics.report()["paired"].values()]
-    assert metrics.headline()["paired_score"] is None
-    assert np.isnan(metrics.quality().error_ratio)
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])

@@ -69,25 +69,6 @@ def test_the_baseline_is_judged_by_its_prediction_of_that_time():
     assert (None,) == RegressionMetrics().baselines()
 
 
-def test_a_baseline_without_predictions_has_no_score():
-    """If all labels come late, it has no score overall or in the history."""
-    metrics = fed(RegressionMetrics(), (np.zeros(10), np.ones(10), np.full(10, NOTHING)), [])
-    report = metrics.report()
-    none = {"mse": None, "mae": None}
-    assert none == report["baselines"]["last_value"] == report["fading"]["baselines"]["last_value"]
-    assert [None] == [point["last_value"] for point in report["history"]]
-    assert metrics.headline()["baseline"] is None
-    restored = RegressionMetrics()
-    restored.load_arrays(*metrics.to_arrays())
-    assert bits(metrics) == bits(restored)
-
-
-def test_the_bias_has_the_sign_of_predictions_that_are_too_high():
-    """Prediction minus truth, in all spans."""
-    report = fed(RegressionMetrics(), (np.full(30, 3.0), np.full(30, 1.0)), []).report()
-    assert [2.0] * 3 == pytest.approx([report[span]["bias"] for span in ("overall", "window", "fading")])
-
-
 def test_r2_needs_a_variance():
     """A constant truth has no r2; a perfect prediction of a varying one has 1."""
     constant = fed(RegressionMetrics(), (np.zeros(20), np.full(20, 0.1)), [])
