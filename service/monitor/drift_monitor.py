@@ -32,12 +32,10 @@ class DriftMonitor:
         self.publisher = Publisher(engine, stream, failpoint)
         consumer = secrets.token_hex(8)
         quiet(urls)
-        self.hooks = [
-            Webhook(
-                number, url, key, Deliveries(engine.store.connection, name_of(url), consumer), self.broadcast.follow()
-            )
-            for number, url in enumerate(urls, 1)
-        ]
+        self.hooks = list[Webhook]()
+        for number, url in enumerate(urls, 1):
+            deliveries = Deliveries(engine.store.connection, name_of(url), consumer)
+            self.hooks.append(Webhook(number, url, key, deliveries, self.broadcast.follow()))
         engine.companions |= {"drift events": self.publisher.run, "drift news": self.broadcast.run}
         engine.companions["orphaned alarms"] = OrphanedAlarms(engine, self.publisher.publish).run
         engine.companions["unlabelled drift"] = self.unlabelled.run

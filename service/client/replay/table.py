@@ -38,7 +38,6 @@ _PLACE = re.compile(r"row (\d+)(?:, column (.*))?", re.DOTALL)
 Row = tuple[dict[str, Any], str]
 """Cells by column, and the line they end on, such as "line 17", or in Parquet "row 17"."""
 
-
 separator = matching(".|tab", "one character or tab")
 form_of_dates = matching(".*%.*", "a form of dates such as %d/%m/%Y")
 
