@@ -31,7 +31,6 @@ _LINK = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 _LINK_NAME = re.compile(r"\w+_SERVICE_HOST|\w+_SERVICE_PORT(_\w+)?|\w+_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
 """Variables that Kubernetes sets in every container for a service named onepass or onepass-something."""
 
-
 Values = dict[str, tuple[Any, str | Path]]
 """Values by setting, each with its origin: a text, or the path of a secret's file."""
 
