@@ -79,12 +79,11 @@ def import_(
     if name is None and file == "-":
         raise Misused("a tar is not read from standard input; the state of one model takes NAME -")
     try:
-        with service.session() as session:
+        with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
             if name is None:
-                _import_all(session, file, replace, as_json)
+                _import_all(session, source, file, replace, as_json)
             else:
-                state = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-                _import_one(session, name, state, replace, as_json)
+                _import_one(session, source, name, replace, as_json)
     except OSError as error:
         raise Failed(f"{file}: {error.strerror}") from None
 
@@ -163,20 +162,20 @@ def _listed(session: Session) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------ import
 
 
-def _import_one(session: Session, name: str, state: bytes, replace: bool, as_json: bool) -> None:
+def _import_one(session: Session, source: IO[bytes], name: str, replace: bool, as_json: bool) -> None:
     model = session.found(name)
     if model is not None and model["rows"] and not replace:
         confirm(f"replace {name}", model["rows"])
-    response = _put(session, name, state)
+    response = _put(session, name, source.read())
     made, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
     echo(response.content if as_json else f"{name} {done}: {counted(made['rows'])}, version {made['version']:,}")
 
 
-def _import_all(session: Session, file: str, replace: bool, as_json: bool) -> None:
+def _import_all(session: Session, source: IO[bytes], file: str, replace: bool, as_json: bool) -> None:
     """Import the models of a tar, and print what became of each even if the import is interrupted."""
     done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
     try:
-        for name, state in _members(file):
+        for name, state in _members(source, file):
             became, reason = _import_member(session, name, state, replace)
             done[became].append({"name": name, "detail": reason} if reason else name)
     finally:
@@ -187,10 +186,10 @@ def _import_all(session: Session, file: str, replace: bool, as_json: bool) -> No
         raise Failed(_named(done["refused"], "refused"))
 
 
-def _members(file: str) -> Iterator[tuple[str, bytes]]:
+def _members(source: IO[bytes], file: str) -> Iterator[tuple[str, bytes]]:
     """Yield the name and state of each model of a tar; ``Failed`` where it holds anything else or is cut off."""
     number, whole = 0, False
-    with Path(file).open("rb") as source, suppress(tarfile.ReadError), tarfile.open(fileobj=source, mode="r:") as tar:
+    with suppress(tarfile.ReadError), tarfile.open(fileobj=source, mode="r:") as tar:
         for member in tar:
             name = member.name.removesuffix(SUFFIX)
             if not member.isreg() or name == member.name or re.fullmatch(NAME, name) is None:

@@ -262,7 +262,8 @@ def test_what_cannot_be_asked(shell: Shell, tar: Path) -> None:
         ("import", "-"),
     ):
         assert 2 == shell(*arguments)[0], arguments
-    assert (1, True) == ((told := shell("import", tar.with_name("none")))[0], "No such file" in told[2])
+    none = tar.with_name("none")
+    assert (1, "", f"onepass import: {none}: No such file or directory\n") == shell("import", none)
 
 
 PAGE = json.dumps({"models": [{"name": name} for name in NAMES], "next": None}).encode()
