@@ -41,13 +41,6 @@ def test_missing_values_become_the_means_before_them():
     assert np.array_equal(before, encoder.to_arrays()[0]["moments"])
 
 
-def test_missing_values_become_zero():
-    """Under "zero" every column of a missing value is 0, and nothing is kept."""
-    encoder = Encoder(schema(MIXED), "zero")
-    assert [[0, 0, 0, 1, 0, 5], [1, 0, 0, 0, 0, 0]] == encoder.absorb(np.array([[NAN, 2, 5], [1, NAN, NAN]])).tolist()
-    assert {} == encoder.to_arrays()[0]
-
-
 @given(st.lists(FINITE | st.sampled_from([1.7976931348623157e308, -1.7976931348623157e308]), min_size=1, max_size=30))
 def test_no_finite_value_makes_a_mean_overflow(values):
     """The running mean of any finite values stays finite and within them."""

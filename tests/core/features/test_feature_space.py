@@ -49,11 +49,6 @@ def test_a_valid_next_space_is_accepted(raw):
     assert fits(features, NOW)
 
 
-def test_features_of_another_moment_do_not_fit():
-    """Features checked against an earlier space do not fit the current one."""
-    assert not fits(NOW.features, NOW)
-
-
 def test_the_union_of_two_spaces_has_the_old_features_then_the_new_names():
     """Each space finds its own columns in such a row."""
     new = Schema(parse_features(["y", {"name": "b", "max": 9}, "x"]))

@@ -1,19 +1,10 @@
 """The sample of learned rows: uniform, bounded, and independent of how rows are split."""
 
 import numpy as np
-from numpy.testing import assert_array_equal
 
 from core.features.row_sample import NUMBERS_MAX, ROWS_MIN, RowSample, sample_bytes, sample_room
 
 ROWS = np.arange(20_000.0)[:, None]
-
-
-def test_few_rows_are_all_kept():
-    """In order, until the sample is full."""
-    sample = RowSample(0, 1)
-    sample.absorb(ROWS[:100])
-    sample.absorb(ROWS[100:256])
-    assert_array_equal(ROWS[:256], sample.held)
 
 
 def test_every_row_is_equally_likely():

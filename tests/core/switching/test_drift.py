@@ -6,7 +6,6 @@ import pytest
 from core.contract import Alarm
 from core.entry import Switch
 from core.features import parse_features
-from core.model.drift_response import DriftResponse
 from core.state.envelope import dump
 from tests.core.switching.switch_streams import NAMES, SCHEMAS, Driver
 from tests.core.twin import Twin
@@ -38,18 +37,6 @@ def test_a_switch_is_no_drift_and_a_drift_after_it_is_found(task):
     driver.values[driver.at :, NAMES.index("r")] -= 500
     driver.learn(300)
     assert drifts(driver)
-
-
-def test_the_watch_of_a_new_space_is_a_new_watch():
-    """It equals one made for the new space with the classes seen: no old windows are left in the state."""
-    driver = watched()
-    driver.learn(100)
-    driver.live(1, after=0)
-    fresh = DriftResponse(driver.machine.config, SCHEMAS[1])
-    for _ in driver.machine.labels.labels:
-        fresh.add_class()
-    assert dump(*fresh.detector.to_arrays()) == windows(driver)
-    driver.reborn().learn(50)
 
 
 def test_the_watch_goes_on_in_the_overlap_and_after_an_abort():
