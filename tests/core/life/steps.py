@@ -2,11 +2,12 @@
 
 from hypothesis import strategies as st
 
+from tests.core.life import requests
 from tests.core.life.streams import FEATURES, LABELS, WEATHER
 
 COUNTS = st.sampled_from([30, 1, 2, 7, 70])
 SPACES = st.integers(0, len(FEATURES) - 1)
-CHANGES = st.integers(0, 14)
+CHANGES = st.integers(0, len(requests.CHANGES) - 1)
 KINDS = st.sampled_from([None, "linear", "kernel"])
 PLACES = st.integers(0, 50)
 
