@@ -113,6 +113,14 @@ def test_old_rows_keep_their_lag_columns_after_a_change():
     assert_array_equal(served.lags, found[0][0, old.width :])
 
 
+def test_a_model_without_lags_is_unchanged():
+    """Lags leave no trace in its state or configuration."""
+    model = fed(lags=0)
+    assert "lags" not in model.machine.config.to_json()
+    assert save.to_bytes(fed().machine) == save.to_bytes(model.machine)
+    assert None is model.served(np.zeros((1, 2))).lags
+
+
 @pytest.mark.parametrize("value", [-1, 11, 1.0, True, "2", None])
 def test_the_number_is_checked(value):
     """It must be an integer from 0 to 10."""

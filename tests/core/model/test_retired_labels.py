@@ -148,6 +148,16 @@ def test_a_tracked_row_is_scored_after_its_label_was_retired(labels):
     assert P_MIN < outcome.p_true[0]
 
 
+def test_a_declared_label_stays_retired_when_a_row_under_way_carries_it():
+    """The row was valid when it was sent, so it is learned, and scored as if the label were in use."""
+    model = Model()
+    model.change(retire_labels=["b"])
+    outcome = model.learn(2.0 * np.eye(3)[1:2], ["b"])
+    assert ([1.0], True) == (outcome.losses, outcome.learned)
+    assert P_MIN < outcome.p_true[0]
+    assert [("b",)] == model.retired
+
+
 @pytest.mark.parametrize("labels", [NAMES, None])
 def test_challengers_have_the_same_labels(labels):
     """Existing challengers and later ones; also after a promotion."""
@@ -182,6 +192,16 @@ def test_retired_labels_are_part_of_the_state():
     seen.change(retire_labels=["b"])
     seen.commit(Reset())
     assert [()] == seen.retired
+
+
+def test_a_label_is_retired_once():
+    """Retiring it again changes nothing; neither does null or an empty list."""
+    model = Model()
+    model.change(retire_labels=["b"])
+    before = save.to_bytes(model.machine)
+    for same in (["b"], [], None):
+        assert Outcome(90) == model.change(retire_labels=same)
+    assert before == save.to_bytes(model.machine)
 
 
 def test_costs_do_not_make_a_retired_label_the_answer():
