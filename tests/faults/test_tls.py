@@ -31,14 +31,8 @@ def tls_store(tmp_path, certificate):
     """The URL of a server with a TLS port, for a restricted user."""
     key, cert = certificate
     port = free_port()
-    made = Server(
-        tmp_path / "tls",
-        tls_port=port,
-        tls_cert_file=cert,
-        tls_key_file=key,
-        tls_ca_cert_file=cert,
-        tls_auth_clients="no",
-    )
+    files = {"tls_cert_file": cert, "tls_key_file": key, "tls_ca_cert_file": cert}
+    made = Server(tmp_path / "tls", tls_port=port, tls_auth_clients="no", **files)
     try:
         made.start()
     except AssertionError:

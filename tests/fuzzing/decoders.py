@@ -126,20 +126,10 @@ def _binary():
 
 
 HEADER, TENSORS = _binary()
-INFER = [
-    json.dumps({"inputs": [{"name": "features", "shape": [1, 2], "datatype": "FP64", "data": [1, 2.5]}]}).encode(),
-    json.dumps(
-        {
-            "id": "x",
-            "parameters": {"track": True},
-            "inputs": [
-                {"name": "a", "shape": [1], "datatype": "FP32", "data": [1]},
-                {"name": "b", "shape": [1], "datatype": "INT64", "data": [2]},
-            ],
-            "outputs": [{"name": "prediction"}],
-        }
-    ).encode(),
-]
+MATRIX = {"name": "features", "shape": [1, 2], "datatype": "FP64", "data": [1, 2.5]}
+PAIR = [{"name": name, "shape": [1], "datatype": kind, "data": [1]} for name, kind in (("a", "FP32"), ("b", "INT64"))]
+TRACKED = {"id": "x", "parameters": {"track": True}, "inputs": PAIR, "outputs": [{"name": "prediction"}]}
+INFER = [json.dumps(body).encode() for body in ({"inputs": [MATRIX]}, TRACKED)]
 
 
 def _infer(json_bytes):

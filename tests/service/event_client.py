@@ -43,20 +43,11 @@ class EventClient:
 
     async def __aenter__(self) -> Self:
         path, _, query = self._path.partition("?")
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "root_path": "",
-            "query_string": query.encode(),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in self._given.items()],
-            "scheme": "http",
-            "server": ("onepass", 80),
-            "client": ("127.0.0.1", 1),
-        }
+        headers = [(name.lower().encode(), value.encode()) for name, value in self._given.items()]
+        asked = {"method": "GET", "path": path, "raw_path": path.encode(), "query_string": query.encode()}
+        there = {"scheme": "http", "root_path": "", "server": ("onepass", 80), "client": ("127.0.0.1", 1)}
+        protocol = {"type": "http", "http_version": "1.1", "asgi": {"version": "3.0", "spec_version": "2.3"}}
+        scope = {**protocol, **there, **asked, "headers": headers}
         self.task = asyncio.create_task(self._app(scope, self._receive, self._send))
         async with asyncio.timeout(PATIENCE_S):
             await self._started.wait()

@@ -106,19 +106,10 @@ class Model:
     def asks(self, *segments: SegmentIn, **changes) -> Append:
         """The next append of this writer."""
         self.sequence += 1
-        request = Append(
-            self.name,
-            INCARNATION,
-            self.version,
-            self.uid,
-            self.writer,
-            self.sequence,
-            f"{self.writer}-{self.sequence}",
-            segments or (SegmentIn(b"row"),),
-            id_ttl_ms=60_000,
-            id_cap=1000,
-            max_bytes=1 << 20,
-        )
+        by = (self.writer, self.sequence, f"{self.writer}-{self.sequence}")
+        rows = segments or (SegmentIn(b"row"),)
+        bounds = {"id_ttl_ms": 60_000, "id_cap": 1000, "max_bytes": 1 << 20}
+        request = Append(self.name, INCARNATION, self.version, self.uid, *by, rows, **bounds)
         self.last = replace(request, **changes)
         return self.last
 

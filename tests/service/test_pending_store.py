@@ -8,17 +8,9 @@ from service.store.pending import Pending, Track
 from tests.service.store_fixtures import INCARNATION, one
 
 
-def track(
-    prediction_id: str, blob: bytes = b"told", ttl_ms: int = 60_000, cap: int = 100, id_cap: int = 1000, **changes
-) -> Track:
-    return Track(
-        **{"name": "m", "incarnation": INCARNATION, **changes},
-        prediction_id=prediction_id,
-        blob=blob,
-        ttl_ms=ttl_ms,
-        cap=cap,
-        id_cap=id_cap,
-    )
+def track(prediction_id: str, blob: bytes = b"told", **changes) -> Track:
+    usual = {"name": "m", "incarnation": INCARNATION, "ttl_ms": 60_000, "cap": 100, "id_cap": 1000}
+    return Track(prediction_id=prediction_id, blob=blob, **(usual | changes))
 
 
 async def test_a_tracked_prediction_is_fetched_until_its_label_comes(model):
@@ -36,13 +28,8 @@ async def test_a_tracked_prediction_is_fetched_until_its_label_comes(model):
 
 async def test_each_item_has_its_own_outcome(model):
     """A model that is gone or full does not concern the others; nothing is written for it."""
-    items = [
-        track("a", cap=2),
-        track("b", incarnation="inc0"),
-        track("c", name="nobody"),
-        track("d", cap=2),
-        track("e", cap=2),
-    ]
+    first, *others = [track(name, cap=2) for name in "ade"]
+    items = [first, track("b", incarnation="inc0"), track("c", name="nobody"), *others]
     pending = Pending(model.connection)
     assert [None, "gone", "gone", None, "full"] == await pending.track_many(items)
     assert (0, 0, 0, 2, 2) == await model.shape()

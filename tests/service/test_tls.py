@@ -92,13 +92,8 @@ def test_a_key_with_a_password_is_refused(pem, tmp_path):
     """OpenSSL would ask for it at the terminal."""
     key = serialization.load_pem_private_key(pem.read_bytes().partition(b"-----BEGIN CERT")[0], None)
     locked = tmp_path / "locked.pem"
-    locked.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.BestAvailableEncryption(b"password"),
-        )
-    )
+    form, password = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"password")
+    locked.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, password))
     with pytest.raises(ValueError, match="the private key is encrypted"):
         options(pem, locked, None)
 
