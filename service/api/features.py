@@ -45,6 +45,7 @@ from service.api.schemas import (
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.ids import NO_IDENTITY, OVERLAP, SWITCH, UNLABELLED, Identity, digest, identity_of
+from service.runtime.threads import FEATURE_BYTES
 
 ShownFeatures = list[str | FeatureEntry]
 
@@ -164,7 +165,10 @@ async def switch_features(
         admit = ctx.engine.models.admit
         return replace(changes.switch(model, admit, ask.action, ask.features, ask.mapping, ask.force), ids=ids)
 
-    replica, reply = await commit_change(ctx, name, identity, plan)
+    def size_of(model: Model) -> int:
+        return FEATURE_BYTES * (documents.columns_of(model) + len(ask.features or ()))
+
+    replica, reply = await commit_change(ctx, name, identity, plan, size_of)
     assert reply is not None
     return _switched(ctx, replica, reply)
 

@@ -19,6 +19,7 @@ from service.errors import BodiesFull, TooLarge
 
 T = TypeVar("T")
 THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, the work takes a millisecond or two
+FEATURE_BYTES = 100  # assumed cost of one feature of a configuration or document, in bytes of a body
 LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
 milliseconds, and many bodies at once would each do so."""

@@ -4,11 +4,12 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from core.config import Config
+from core.features import Feature, Schema
 from core.learners.algorithm import LOADED, Algorithm
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import LATER as WITH_THE_FIRST_MODEL
@@ -131,6 +132,28 @@ async def test_a_conflict_with_a_model_of_another_algorithm_loads_that_in_a_thre
     assert 409 == answer.status_code
     # Where it was created, then here: the algorithm that is asked for, and the one of the stored configuration.
     assert len(threads) >= 3
+    assert threading.main_thread() not in threads
+
+
+async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a model gets them, is asked for again, or is read from the store: no other request waits."""
+    threads = set()
+    read = Schema.__init__
+
+    def watched(self: Schema, features: Sequence[Feature]) -> None:
+        if len(features) > 1:
+            threads.add(threading.current_thread())
+        read(self, features)
+
+    monkeypatch.setattr(Schema, "__init__", watched)
+    many = [f"x{at}" for at in range(2000)]
+    body = {"algorithm": "fesl_c", "task": "regression", "features": many}
+    path = await api.new(body)
+    assert 200 == (await api.ask("PUT", path, json=body)).status_code
+    await (await start()).get(path, params={"consistency": "strong"})
+    path = await api.new({**body, "features": ["a"]})
+    await api.post(f"{path}/features/switch", {"action": "begin", "features": many})
+    assert threads
     assert threading.main_thread() not in threads
 
 

@@ -23,9 +23,8 @@ from service.api.http.context import iso
 from service.api.http.media import JSON
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import FEATURE_BYTES, in_thread_if_large
 
-FEATURE_BYTES = 100  # assumed cost of one feature in a document, in bytes of a body
 LEARNER_BYTES = 50_000  # assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond
 RELEASE = version("onepass")  # another release may render the same version in another way
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {

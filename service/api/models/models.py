@@ -16,7 +16,7 @@ from service.api.csv_answers import Format, csv_answer, history_table
 from service.api.http.context import Ctx, Fresh, IdempotencyKey, ModelName
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import FEATURE_BYTES, NOT_MODIFIED, columns_of, conditional, shown, tagged
+from service.api.models.documents import NOT_MODIFIED, columns_of, conditional, shown, tagged
 from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change
@@ -24,7 +24,7 @@ from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.ids import REQUEST, identity_of
-from service.runtime.threads import in_thread_if_large, load_algorithm
+from service.runtime.threads import FEATURE_BYTES, in_thread_if_large, load_algorithm
 
 
 def sent_as(model: type[Checked]) -> WrapValidator:

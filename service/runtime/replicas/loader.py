@@ -16,7 +16,7 @@ from service.runtime.replicas.batches import MERGED_FLOPS, Batch, MergedEntries,
 from service.runtime.replicas.named_states import with_segments, with_states
 from service.runtime.replicas.replica import Replica, SummaryState
 from service.runtime.stats import Stats
-from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm
+from service.runtime.threads import FEATURE_BYTES, THREAD_BYTES, in_thread_if_large, load_algorithm
 from service.store.catalog import Catalog, ModelMeta
 from service.store.log import codec
 from service.store.log.entries import OTHER, RawEntry
@@ -174,8 +174,10 @@ class Loader:
                 "delete the model"
             )
         try:
-            config = Config.parse(codec.config(meta.config))
-            size = 0 if config.space is None else config.state_bytes(config.space.width)
+            raw = codec.config(meta.config)
+            size = FEATURE_BYTES * len(raw.get("features") or ())
+            config = await in_thread_if_large(size, Config.parse, raw)
+            size = max(size, await in_thread_if_large(size, _state_bytes, config))
             model = await in_thread_if_large(size, Model.first, config)
         except ValueError as error:
             raise ModelDown(f"model {meta.name}: its configuration cannot be read: {error}") from error
@@ -213,6 +215,11 @@ class Loader:
                 return
             if not more.entries:
                 raise ModelDown(f"model {replica.name}: its log ends before its head")
+
+
+def _state_bytes(config: Config) -> int:
+    """How large a first state is, as far as the configuration says."""
+    return 0 if (space := config.space) is None else config.state_bytes(space.width)
 
 
 async def load_algorithm_of(config: bytes) -> None:

@@ -22,6 +22,7 @@ from service.runtime.replicas.loader import Loader, Store, load_algorithm_of
 from service.runtime.replicas.replica import Ledger, Replica
 from service.runtime.replicas.summaries import SummaryWriter
 from service.runtime.stats import Stats
+from service.runtime.threads import FEATURE_BYTES, in_thread_if_large
 from service.store.log import codec
 from service.store.summaries import encode_first
 
@@ -191,15 +192,17 @@ class ModelCache:
             ModelLost: the store has lost the model of that name, but this process holds it.
         """
         await self.confirm(name)
-        if (space := config.space) is not None:
-            self.admit(admission.of_columns([config], space.width))
+        size = FEATURE_BYTES * len(config.features or ())
+        demand, text, first = await in_thread_if_large(size, _prepared, config)
+        if demand is not None:
+            self.admit(demand)
         incarnation = secrets.token_hex(8)
-        text = config.canonical
-        first = encode_first(Summary.first(config))
         found = await self._store.catalog.create(name, incarnation, text.encode(), first)
         await load_algorithm_of(found.config)  # it may differ from the requested one
         replica = await self.present(name, found.incarnation)
-        if not (found.created or Config.parse(codec.config(found.config)).canonical == text):
+        if not (
+            found.created or text == await in_thread_if_large(max(size, len(found.config)), _canonical, found.config)
+        ):
             await replica.inbox.sync()  # it may have got this configuration since its creation
             now = replica.model.present_config
             if text not in (now.canonical, replica.model.config.canonical):
@@ -333,6 +336,18 @@ class ModelCache:
                 logger.debug("model %s leaves memory: version %d, %d bytes", name, replica.version, replica.nbytes)
                 self._drop(name)
                 self._stats.evictions += 1
+
+
+def _prepared(config: Config) -> tuple[Demand | None, str, bytes]:
+    """What creates a model: its demand, if the features are declared, its configuration as text, its first summary."""
+    space = config.space
+    demand = None if space is None else admission.of_columns([config], space.width)
+    return demand, config.canonical, encode_first(Summary.first(config))
+
+
+def _canonical(stored: bytes) -> str:
+    """A stored configuration as text, with defaults filled in."""
+    return Config.parse(codec.config(stored)).canonical
 
 
 def _other_configuration(name: str, found: Sequence[Problem]) -> RequestConflict:
