@@ -45,7 +45,7 @@ from service.api.schemas import (
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.ids import NO_IDENTITY, OVERLAP, SWITCH, UNLABELLED, Identity, digest, identity_of
-from service.runtime.threads import FEATURE_BYTES
+from service.runtime.threads import FEATURE_BYTES, size_of_features
 
 ShownFeatures = list[str | FeatureEntry]
 
@@ -166,7 +166,7 @@ async def switch_features(
         return replace(changes.switch(model, admit, ask.action, ask.features, ask.mapping, ask.force), ids=ids)
 
     def size_of(model: Model) -> int:
-        return FEATURE_BYTES * (documents.columns_of(model) + len(ask.features or ()))
+        return FEATURE_BYTES * documents.columns_of(model) + size_of_features(ask.features)
 
     replica, reply = await commit_change(ctx, name, identity, plan, size_of)
     assert reply is not None

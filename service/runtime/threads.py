@@ -44,6 +44,14 @@ def is_long(flops: float) -> bool:
     return flops > THREAD_FLOPS
 
 
+def size_of_features(declared: object) -> int:
+    """Assumed cost of features as a body declares them, each category like one, in bytes of a body."""
+    if not isinstance(declared, list):
+        return 0
+    categories = [one.get("categories") for one in declared if isinstance(one, Mapping)]
+    return FEATURE_BYTES * (len(declared) + sum(len(one) for one in categories if isinstance(one, list)))
+
+
 def refuse_hours(flops: float, rows: int) -> None:
     """Refuse rows whose work would occupy a core, and delay all requests to their model, for too long.
 

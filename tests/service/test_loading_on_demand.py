@@ -136,7 +136,7 @@ async def test_a_conflict_with_a_model_of_another_algorithm_loads_that_in_a_thre
 
 
 async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a model gets them, is asked for again, or is read from the store: no other request waits."""
+    """And many categories: when a model gets them, is asked for again, or is read from the store."""
     threads = set()
     read = Schema.__init__
 
@@ -153,6 +153,7 @@ async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest
     await (await start()).get(path, params={"consistency": "strong"})
     path = await api.new({**body, "features": ["a"]})
     await api.post(f"{path}/features/switch", {"action": "begin", "features": many})
+    await api.new({**body, "features": ["a", {"name": "b", "categories": many}]})
     assert threads
     assert threading.main_thread() not in threads
 

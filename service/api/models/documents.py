@@ -94,8 +94,8 @@ async def conditional(
 
 
 def columns_of(model: Model) -> int:
-    """How many columns the rows of a model have."""
-    return 0 if model.prediction_schema is None else model.prediction_schema.raw_width
+    """How many columns a model has, each category one."""
+    return 0 if model.prediction_schema is None else model.prediction_schema.width
 
 
 def _size(model: Model) -> int:

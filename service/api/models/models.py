@@ -1,6 +1,5 @@
 """Models: create, show, change and delete them, and show their metrics."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Request
@@ -24,7 +23,7 @@ from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.ids import REQUEST, identity_of
-from service.runtime.threads import FEATURE_BYTES, in_thread_if_large, load_algorithm
+from service.runtime.threads import FEATURE_BYTES, in_thread_if_large, load_algorithm, size_of_features
 
 
 def sent_as(model: type[Checked]) -> WrapValidator:
@@ -92,14 +91,9 @@ async def create_model(
     that differ and which of them PATCH can change.
     """
     await load_algorithm(body)
-    config = await in_thread_if_large(FEATURE_BYTES * _features(body), Config.parse, body)
+    config = await in_thread_if_large(size_of_features(body.get("features")), Config.parse, body)
     replica, new = await ctx.engine.models.create(name, config)
     return await shown(replica, 201 if new else 200)
-
-
-def _features(body: Mapping[str, Any]) -> int:
-    features = body.get("features")
-    return len(features) if isinstance(features, list) else 0
 
 
 @router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model=Model, responses=NOT_MODIFIED)

@@ -16,7 +16,7 @@ from service.runtime.replicas.batches import MERGED_FLOPS, Batch, MergedEntries,
 from service.runtime.replicas.named_states import with_segments, with_states
 from service.runtime.replicas.replica import Replica, SummaryState
 from service.runtime.stats import Stats
-from service.runtime.threads import FEATURE_BYTES, THREAD_BYTES, in_thread_if_large, load_algorithm
+from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm, size_of_features
 from service.store.catalog import Catalog, ModelMeta
 from service.store.log import codec
 from service.store.log.entries import OTHER, RawEntry
@@ -175,7 +175,7 @@ class Loader:
             )
         try:
             raw = codec.config(meta.config)
-            size = FEATURE_BYTES * len(raw.get("features") or ())
+            size = size_of_features(raw.get("features"))
             config = await in_thread_if_large(size, Config.parse, raw)
             size = max(size, await in_thread_if_large(size, _state_bytes, config))
             model = await in_thread_if_large(size, Model.first, config)

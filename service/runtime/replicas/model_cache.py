@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from core.config import Config
 from core.config.changes import differences
+from core.features.feature import width_of
 from core.model import Summary
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
@@ -192,7 +193,7 @@ class ModelCache:
             ModelLost: the store has lost the model of that name, but this process holds it.
         """
         await self.confirm(name)
-        size = FEATURE_BYTES * len(config.features or ())
+        size = FEATURE_BYTES * width_of(config.features or ())
         demand, text, first = await in_thread_if_large(size, _prepared, config)
         if demand is not None:
             self.admit(demand)
