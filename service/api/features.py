@@ -22,7 +22,7 @@ from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName, id
 from service.api.http.media import JSON
 from service.api.http.route import ADMIN, LEARN, READ, Route
 from service.api.models import documents
-from service.api.models.documents import NOT_MODIFIED, conditional
+from service.api.models.documents import NOT_MODIFIED, conditional, json_of
 from service.api.models.models import ReadModel, RequestBody
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
@@ -140,14 +140,14 @@ async def show_features(
     return await conditional(request, replica, partial(documents.features, means=means))
 
 
-@router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model_exclude_unset=True)
+@router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model=SwitchedSpaces)
 async def switch_features(
     ctx: Ctx,
     name: ModelName,
     ask: Annotated[SwitchBody, Body(openapi_examples=SWITCHES)],
     request: Request,
     key: IdempotencyKey,
-) -> SwitchedSpaces:
+) -> Response:
     """Begin, complete or abort a change of features.
 
     `begin` declares the whole new space. From then on, feedback carries the features of both spaces, predictions need
@@ -180,17 +180,19 @@ def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
     return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
 
 
-def _switched(ctx: Context, replica: Replica, reply: Reply) -> SwitchedSpaces:
-    warning = {} if reply.answer.warning is None else {"warning": reply.answer.warning}
-    return SwitchedSpaces(
-        **msgspec.json.decode(reply.answer.feature_state),
-        **warning,
-        version=reply.answer.version,
-        incarnation=replica.incarnation,
-        rows=reply.answer.rows,
-        duplicate=reply.all_duplicate,
-        durability=ctx.engine.durability,
-    )
+def _switched(ctx: Context, replica: Replica, reply: Reply) -> Response:
+    """The answer to a step; it is not validated, which would take long with many categories."""
+    answer = reply.answer
+    document = msgspec.json.decode(answer.feature_state) | {
+        "version": answer.version,
+        "incarnation": replica.incarnation,
+        "rows": answer.rows,
+        "duplicate": reply.all_duplicate,
+        "durability": ctx.engine.durability,
+    }
+    if answer.warning is not None:
+        document["warning"] = answer.warning
+    return json_of(documents.encode(document))
 
 
 @router.post(

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from core.config import Config
-from core.features import Feature, Schema
+from core.features import Feature, Schema, feature
+from core.features.labels import distinct
 from core.learners.algorithm import LOADED, Algorithm
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import LATER as WITH_THE_FIRST_MODEL
@@ -140,20 +141,31 @@ async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest
     threads = set()
     read = Schema.__init__
 
-    def watched(self: Schema, features: Sequence[Feature]) -> None:
-        if len(features) > 1:
+    def note(values: Sequence[object]) -> None:
+        if len(values) > 2:
             threads.add(threading.current_thread())
+
+    def read_noted(self: Schema, features: Sequence[Feature]) -> None:
+        note(features)
         read(self, features)
 
-    monkeypatch.setattr(Schema, "__init__", watched)
+    def distinct_noted(values: Sequence[object], field: str) -> tuple[object, ...]:
+        note(values)
+        return distinct(values, field)
+
+    monkeypatch.setattr(Schema, "__init__", read_noted)
+    monkeypatch.setattr(feature, "distinct", distinct_noted)
     many = [f"x{at}" for at in range(2000)]
     body = {"algorithm": "fesl_c", "task": "regression", "features": many}
     path = await api.new(body)
     assert 200 == (await api.ask("PUT", path, json=body)).status_code
     await (await start()).get(path, params={"consistency": "strong"})
+    wide = ["a", {"name": "b", "categories": many}]
+    await api.new({**body, "features": wide})
     path = await api.new({**body, "features": ["a"]})
-    await api.post(f"{path}/features/switch", {"action": "begin", "features": many})
-    await api.new({**body, "features": ["a", {"name": "b", "categories": many}]})
+    for features in (many, wide):
+        await api.post(f"{path}/features/switch", {"action": "begin", "features": features})
+        await api.post(f"{path}/features/switch", {"action": "abort"})
     assert threads
     assert threading.main_thread() not in threads
 
