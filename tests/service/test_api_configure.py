@@ -15,12 +15,6 @@ async def patch(api, path, status=200, headers=None, **changes):
     return answer.json()
 
 
-async def learn(api, path, start, rows):
-    """Rows, one after the other."""
-    for row in range(start, start + rows):
-        await api.post(f"{path}/feedback", {"features": features(row), "label": ("UP", "DOWN")[row % 2]})
-
-
 async def test_named_settings_are_replaced_and_the_others_stay(api):
     """Answered as GET: one version more, the same rows, and a mark that names what has changed."""
     path = await api.learnt(rows=3)

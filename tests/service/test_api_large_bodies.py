@@ -126,7 +126,6 @@ async def test_more_lists_than_rows_may_have_are_not_decoded(start, read_in):
 
 MANY = 20_000
 TABLE = {"columns": ["a", "b"], "data": [[0.1234567890123456 + row, -row] for row in range(MANY)]}
-MANY_LABELS = ["UP", "DOWN"] * (MANY // 2)
 
 
 def large(body):
