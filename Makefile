@@ -35,15 +35,19 @@ UV_LOCK := service/first_run/uv-requirements.txt
 # A phase is one line: what it does as it begins, its seconds as it ends.
 begin = begun=$$(date +%s); printf '%s: ' "$(1)"
 end = echo "$$(($$(date +%s) - begun)) s" && touch $@
-# By uv, else by pip; uv does not know pip's configuration, so it may find nothing where pip does.
+# By uv, else by pip; uv does not know pip's configuration, so it may find nothing where pip does. What an installation
+# that was cut off has left may lack files, which neither notices: the next one replaces all of it.
 define install
+again=; if [ -e .venv/installing ]; then again=yes; fi; touch .venv/installing; \
 uv='$(UV)'; \
-	if [ -z "$$uv" ]; then $(PIP) install --quiet --no-compile --require-hashes -r $(UV_LOCK) && uv=$(BIN)/uv || uv=no; fi; \
-	if [ "$$uv" = no ] || ! UV_HTTP_RETRIES=$${UV_HTTP_RETRIES:-1} "$$uv" pip install --quiet --python $(PY) $(1); then \
+	if [ -z "$$uv" ]; then $(PIP) install --quiet --no-compile $${again:+--force-reinstall} --require-hashes -r $(UV_LOCK) \
+		&& uv=$(BIN)/uv || uv=no; fi; \
+	if [ "$$uv" = no ] || ! UV_HTTP_RETRIES=$${UV_HTTP_RETRIES:-1} \
+		"$$uv" pip install --quiet $${again:+--reinstall} --python $(PY) $(1); then \
 		[ "$$uv" = no ] || echo "uv has failed, pip installs" >&2; \
-		$(PIP) install --quiet --no-compile $(1) || { echo "Packages come from where pip's configuration says \
+		$(PIP) install --quiet --no-compile $${again:+--force-reinstall} $(1) || { echo "Packages come from where pip's configuration says \
 	(PIP_INDEX_URL names another index); when that can be reached, run make again." >&2; exit 1; }; \
-	fi
+	fi; rm .venv/installing
 endef
 
 # Bytecode is written even where this is set: without it, every start takes twice as long.

@@ -41,7 +41,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def clone(tmp_path: Path, environment: Path) -> Path:
-    """A folder with an environment, two wheels without content, and their lock file."""
+    """A folder with an environment, wheels of two empty modules, and their lock file."""
     shutil.copytree(environment, tmp_path / ".venv", symlinks=True)
     (lock := tmp_path / "service/requirements.txt").parent.mkdir()
     for name in ("one", "two"):
@@ -49,9 +49,9 @@ def clone(tmp_path: Path, environment: Path) -> Path:
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
             archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-            archive.writestr(
-                f"{info}/RECORD", "".join(f"{info}/{file},,\n" for file in ("METADATA", "WHEEL", "RECORD"))
-            )
+            archive.writestr(f"{name}.py", "")
+            files = [f"{name}.py", *(f"{info}/{file}" for file in ("METADATA", "WHEEL", "RECORD"))]
+            archive.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in files))
         with lock.open("a") as file:
             file.write(f"{name}==1.0 --hash=sha256:{sha256(path.read_bytes()).hexdigest()}\n")
     return tmp_path
@@ -78,6 +78,23 @@ def test_nothing_else_is_installed(clone: Path, uv: str, change: tuple[str, str]
     done = make(clone, ".venv/stamp-run", f"UV={uv}")
     assert (2, set()) == (done.returncode, installed(clone))
     assert "PIP_INDEX_URL names another index" in done.stderr
+
+
+@pytest.mark.slow_but("*bin/uv")
+@pytest.mark.parametrize("uv", [UV, "no"])
+def test_an_installation_that_was_cut_off_is_made_anew(clone: Path, uv: str) -> None:
+    """It may have left packages without all of their files, which no installer notices."""
+    assert 0 == make(clone, ".venv/stamp-run", f"UV={uv}").returncode
+    (lost,) = clone.glob(".venv/lib/*/site-packages/one.py")
+    lost.unlink()
+    lock = clone / "service/requirements.txt"
+    whole = lock.read_text()
+    lock.write_text(whole.replace("two==1.0", "two==2.0"))
+    assert 2 == make(clone, ".venv/stamp-run", f"UV={uv}").returncode
+    lock.write_text(whole)
+    assert 0 == make(clone, ".venv/stamp-run", f"UV={uv}").returncode
+    assert lost.exists()
+    assert not (clone / ".venv/installing").exists()
 
 
 @pytest.mark.slow
