@@ -15,7 +15,7 @@ import httpx
 from typer import BadParameter, Option
 
 from service.client.display import shortened, spelt
-from service.client.failures import Failed
+from service.client.failures import Failed, Misused
 
 PORT = 8000
 TIMEOUT_S = 60.0
@@ -35,9 +35,16 @@ def service_url(text: str) -> str:
 
 
 def default_port() -> int:
-    """The port of ``onepass serve``: ONEPASS_PORT, unless Kubernetes set it to the address of a service."""
+    """The port of ``onepass serve``: ONEPASS_PORT, unless Kubernetes set it to the address of a service.
+
+    ``Misused`` if it is not a port.
+    """
     port = os.environ.get("ONEPASS_PORT", "")
-    return int(port) if port.isdecimal() and 0 < int(port) < 65536 else PORT
+    if port in ("", "0") or "://" in port:
+        return PORT
+    if not (port.isdecimal() and 0 < int(port) < 65536):
+        raise Misused(f"ONEPASS_PORT: {port!r} is not a port")
+    return int(port)
 
 
 def _url(default: str, variable: str | None = None) -> Any:
@@ -173,11 +180,13 @@ class Session(httpx.Client):
     def unreachable(self, error: httpx.TransportError) -> Failed:
         """Say why there is no answer, and what to do."""
         reason = str(error) or type(error).__name__
-        advice = "start it with onepass serve, or name another one with --url or ONEPASS_URL"
+        advice = "start a service with onepass serve, or point to another one with --url or ONEPASS_URL"
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             advice = "--ca FILE or ONEPASS_CA names the authority of its certificate"
         if "disconnected without" in reason or "CERTIFICATE_REQUIRED" in reason:
-            advice = "with TLS --url begins with https://; where a certificate is asked for, --client-cert FILE is one"
+            advice = (
+                "with TLS --url begins with https://; a service that asks for a certificate needs --client-cert FILE"
+            )
         failed = Failed(f"cannot reach {self.url}: {reason}; {advice}")
         failed.wait_s = RECONNECT_S if self._answered and "CERTIFICATE" not in reason else None
         return failed

@@ -15,6 +15,7 @@ Connections are kept for each thread.
 import http.client
 import json
 import math
+import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,21 +50,22 @@ class OnepassError(Exception):
         self.passes = status in (0, TOO_MANY_REQUESTS, UNAVAILABLE) and not is_down
         self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
         detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
-        super().__init__("; ".join([detail, *(f"{one.get('field')}: {one.get('problem')}" for one in self.errors)]))
+        fields = [f"{one.get('field')}: {one.get('problem')}" for one in self.errors]
+        super().__init__("; ".join([detail, *(text for text in fields if text not in detail)]))
 
 
 class Onepass:
     """One service.
 
     Args:
-        url: its address, with the root path if it has one.
+        url: its address, with the root path if it has one; default: ONEPASS_URL, else port ONEPASS_PORT here, or 8000.
         key: API key, if the service has keys.
         patience_s: how long a request is retried while the service is unavailable.
     """
 
-    def __init__(
-        self, url: str = "http://127.0.0.1:8000", key: str | None = None, patience_s: float = PATIENCE_S
-    ) -> None:
+    def __init__(self, url: str | None = None, key: str | None = None, patience_s: float = PATIENCE_S) -> None:
+        port = os.environ.get("ONEPASS_PORT", "")
+        url = url or os.environ.get("ONEPASS_URL") or f"http://127.0.0.1:{port if port.isdecimal() else 8000}"
         parts = urlsplit(url.rstrip("/"))
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is not http://HOST[:PORT] or https://HOST[:PORT]")
@@ -122,7 +124,7 @@ class Onepass:
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             reason = str(error) or type(error).__name__
-            failed = OnepassError(0, {"detail": f"{self._host}: {reason}"})
+            failed = OnepassError(0, {"detail": f"cannot reach {self._host}:{connection.port}: {reason}"})
             failed.passes = "CERTIFICATE" not in reason
             raise failed from error
         if 200 <= status < 300:
@@ -201,7 +203,7 @@ class RemoteModel:
         if prediction_id is None and id is None:
             id = uuid4().hex  # noqa: A001
         row = {"features": None if features is None else _row(features), "id": id, "prediction_id": prediction_id}
-        return self._ask("POST", "/feedback", {**_given({**row, "weight": weight, "served": served}), "label": label})
+        return self._ask("POST", "/feedback", _given({**row, "label": label, "weight": weight, "served": served}))
 
     def predict_batch(self, rows: Any, *, track: bool = False) -> dict[str, Any]:
         """Predict rows: dicts, lists, an array or a data frame; with ``track`` they are kept for their labels."""

@@ -134,6 +134,9 @@ def test_refusals_say_field_and_problem(boiler, onepass):
     assert (422, True) == (refused.value.status, any("wind" in str(one) for one in refused.value.errors))
     with pytest.raises(onepass.OnepassError, match="wind: is missing"):
         boiler.predict({"outside": 1.0, "wind": math.nan})
+    with pytest.raises(onepass.OnepassError, match="label") as unlabelled:
+        boiler.feedback({"outside": 1.0, "wind": 1.0})
+    assert ("label: is required", 1) == (str(unlabelled.value), len(unlabelled.value.errors))
     with pytest.raises(ValueError, match="not JSON compliant"):
         boiler.feedback({"outside": math.inf, "wind": 1.0}, 1.0)
 
@@ -151,10 +154,13 @@ def test_retries_send_the_same_id(onepass, unreliable, of):
     assert [bodies[0]] * 3 == bodies
 
 
-def test_patience_ends(onepass):
-    """Where nothing listens, the error says so, with status 0."""
-    with pytest.raises(onepass.OnepassError) as refused:
-        onepass.Onepass("http://127.0.0.1:9", patience_s=0).model("m").metrics()
+@pytest.mark.parametrize("told", [{"url": "http://127.0.0.1:9"}, {"URL": "http://127.0.0.1:9"}, {"PORT": "9"}])
+def test_patience_ends(onepass, monkeypatch, told):
+    """Where nothing listens, the error names the place, with status 0; an argument or a variable says which it is."""
+    for name in told.keys() - {"url"}:
+        monkeypatch.setenv(f"ONEPASS_{name}", told[name])
+    with pytest.raises(onepass.OnepassError, match="cannot reach 127.0.0.1:9: ") as refused:
+        onepass.Onepass(told.get("url"), patience_s=0).model("m").metrics()
     assert 0 == refused.value.status
 
 

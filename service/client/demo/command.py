@@ -100,7 +100,7 @@ def _introduce(url: str, models: Sequence[DemoModel], speed: float, out: TextIO)
     for model in models:
         times = [f"at {_clock(row / model.rows_per_s / speed)}" for row in model.at_rows]
         lines += [(model.name, model.shows), ("", model.look.format(*times))]
-    text = f"\nOpen {url}/ and watch:\n\n{grid(lines)}\n\nCtrl-C ends it. What happens is told here:\n"
+    text = f"\nOpen {url}/ and watch:\n\n{grid(lines)}\n\nPress Ctrl-C to stop. Events:\n"
     print(text, file=out, flush=True)
 
 

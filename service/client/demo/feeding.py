@@ -105,5 +105,5 @@ def _described(mark: Mapping[str, Any]) -> str:
         of = "" if mark["label"] is None else f" in class {mark['label']}"
         return f"drift found{at}: {DRIFTS[mark['test']]}{of}"
     if mark["kind"] == "promotion":
-        return f"challenger {mark['challenger']} promoted{at}; the former learner goes on as previous"
+        return f"challenger {mark['challenger']} promoted{at}; the old learner continues as the challenger previous"
     return SWITCHES[mark["action"]].format(at) if mark["kind"] == "switch" else mark["kind"] + at

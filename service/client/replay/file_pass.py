@@ -59,7 +59,7 @@ class FileOptions(ReadOptions):
         taken = task or ("classification" if costs else label.task)
         if task is None and label.notation.kind == "number":
             other = "classification" if taken == "regression" else "regression"
-            self.say(f"  {self.label} holds numbers, which makes a {taken}; --task {other} is the other")
+            self.say(f"  {self.label} holds numbers: treated as a {taken}; --task {other} treats them otherwise")
         missing = self.missing or ("mean" if any(column.gaps for column in table.features) else None)
         body = {"task": taken, "features": [column.feature for column in table.features], "missing": missing}
         return {name: value for name, value in {**body, "lags": self.lags, "class_costs": costs}.items() if value}

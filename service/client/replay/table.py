@@ -122,7 +122,9 @@ class Table:
         self.queries = {use: name for use, name in uses.items() if name is not None}
         self._need(self._header, self._dropped)
         names = [name for name in self._header if name not in self._dropped]
-        self._need(names, [*self.queries.values()])
+        if "" in names:
+            raise Failed(f"{self.name}: column {self._header.index('') + 1} has no name in the header")
+        self._need(names, [*self.queries.values(), *(names if len({*names}) < len(names) else ())])
         whole = [cells for cells, _ in self._sample if self._is_whole(cells)]
         cells = {name: [row[name] for row in whole] for name in names}
         self.columns = columns_of(cells, given.decimal, given.date_format)

@@ -77,7 +77,7 @@ def test_labels_that_are_numbers(tmp_path: Path, replay: Shell, url: str) -> Non
         (whole, "classification", "regression", []),
     ):
         status, said, _ = replay(file, "--algorithm", "rls", *more)
-        assert (0, True) == (status, f"y holds numbers, which makes a {task}; --task {other} is the other" in said)
+        assert (0, True) == (status, f"y holds numbers: treated as a {task}; --task {other} treats them" in said)
         assert task == httpx.get(f"{url}/models/{file.stem}").json()["config"]["task"]
         assert (task == "regression") == ("median ae" in said)
     assert "{http://www.w3.org/2000/svg}svg" == ET.parse(tmp_path / "c.svg").getroot().tag

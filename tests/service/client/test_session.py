@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.client.failures import Misused
 from service.client.replay import commands
 from service.client.session import Service, Session
 from tests.service.client.fixtures import Shell, answering, stream
@@ -26,11 +27,14 @@ def test_trouble_with_tls_names_the_option(error, named):
 
 
 def test_where_a_service_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for, else the port of onepass serve on this machine, and no port that is none."""
+    """What is asked for, else the port of onepass serve on this machine; what is no port is refused."""
     for port, address in (("8123", "8123"), ("", "8000"), ("0", "8000"), ("tcp://10.0.0.1:80", "8000")):
         monkeypatch.setenv("ONEPASS_PORT", port)
         assert f"http://127.0.0.1:{address}" == Service().address
         assert "http://there" == Service("http://there").address
+    monkeypatch.setenv("ONEPASS_PORT", "81x7")
+    with pytest.raises(Misused, match="ONEPASS_PORT: '81x7' is not a port"):
+        Service().address  # noqa: B018
 
 
 def test_a_service_that_is_not_there(shell: Shell) -> None:

@@ -143,6 +143,8 @@ def test_other_forms_of_csv(packed: bool, tmp_path: Path) -> None:
         (b"a,b,c\n1,2,3\n", "has no column 'y'; its columns are a, b, c"),
         (b"a,b,Y\n1,2,3\n", "did you mean Y?"),
         (b"y,y\n1,2\n", "has several columns 'y'"),
+        (b"a,a,y\n1,2,3\n", "has several columns 'a'"),
+        (b"a,,y\n1,2,3\n", "column 2 has no name in the header"),
         (b"a,y\n1,0\n1,0,7\n", "line 3: not 2 cells, as the header has"),
         (gzip.compress(b"a,y\n1,0\n", mtime=0)[:-9], "cannot be read"),
         (b'a,y\n"1,0\n', "cannot be read"),
