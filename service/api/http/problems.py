@@ -80,7 +80,7 @@ OTHERS = {
     """,
     ("internal-error", 500): """The service failed.
 
-    This is a bug in the service. The row may or may not have been learned.
+    This is a bug in the service. It may or may not have done what the request asked for.
     - Send the row again with the same ``id`` or ``Idempotency-Key``: it is learned once.
     - Please report the error and traceback from the service's log, with the output of ``onepass --version``.
     """,
@@ -145,7 +145,7 @@ def _refusal(error: Exception) -> Refusal:
         error = invalid(error.errors())
     status = status_of(error)
     if status == 500:
-        detail = "the service failed on this request; it may or may not have been learned"
+        detail = "the service failed on this request; it may or may not have been carried out"
         return Refusal(500, "internal-error", detail)
     more = {"version": error.version} if isinstance(error, errors.NotReached) else {}
     headers: dict[str, str] = {}
