@@ -35,8 +35,8 @@ UV_LOCK := service/first_run/uv-requirements.txt
 # A phase is one line: what it does as it begins, its seconds as it ends.
 begin = begun=$$(date +%s); printf '%s: ' "$(1)"
 end = echo "$$(($$(date +%s) - begun)) s" && touch $@
-# By uv, else by pip; uv does not know pip's configuration, so it may find nothing where pip does. What an installation
-# that was cut off has left may lack files, which neither notices: the next one replaces all of it.
+# By uv, else by pip; uv does not know pip's configuration, so it may find nothing where pip does. An installation
+# that was cut off may leave packages without all their files, which neither notices: the next one reinstalls everything.
 define install
 again=; if [ -e .venv/installing ]; then again=yes; fi; touch .venv/installing; \
 uv='$(UV)'; \

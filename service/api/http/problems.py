@@ -80,7 +80,7 @@ OTHERS = {
     """,
     ("internal-error", 500): """The service failed.
 
-    This is a bug in the service. It may or may not have done what the request asked for.
+    This is a bug in the service. The request may or may not have been carried out.
     - Send the row again with the same ``id`` or ``Idempotency-Key``: it is learned once.
     - Please report the error and traceback from the service's log, with the output of ``onepass --version``.
     """,

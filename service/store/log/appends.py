@@ -152,7 +152,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogWriter:
-    """What writes to the logs of all models of one store; an error is that of one model, and is returned."""
+    """Writes to the logs of all models of one store; returns an error for each model that has one."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

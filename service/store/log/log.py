@@ -1,4 +1,4 @@
-"""The log of a model: append at its head, read on, store answers.
+"""The log of a model: its format, and how it is read; appends.py writes it.
 
     entry = XADD onepass:{NAME}:INC:log VERSION-0
         u    uid of this entry
