@@ -110,9 +110,7 @@ def create_app(
         redirect_slashes=False,  # a redirect would name whatever host the client does
         lifespan=lifespan,
     )
-    routes.install(app)
-    app.include_router(pages.router)
-    app.include_router(reading.router)
+    routes.install(app, pages.router, reading.router)
     api_pages.install(app)
     install_handlers(app, refusals.shown)
     app.state.problems = documents.problems(kinds())

@@ -9,8 +9,7 @@ from collections.abc import MutableMapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.routing import iter_route_contexts
+from fastapi import APIRouter, FastAPI
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -70,7 +69,7 @@ class App(FastAPI):
 
     def serve_under(self, text: str) -> None:
         """Serve under the root path of the setting; ``ValueError`` if it is invalid, or a path of the service."""
-        root = parse(text, [own.route.path for own in iter_route_contexts(self.routes)])  # type: ignore[attr-defined]  # all have one
+        root = parse(text, [route.path for route in self.routes])  # type: ignore[attr-defined]  # all have one
         self.root_path, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
         ROOT_PATH.set(root)  # for errors that the server itself sends, in tasks that inherit this context
 
@@ -138,7 +137,10 @@ def _complete(scope: Scope, given: Sequence[HeaderLine]) -> list[HeaderLine]:
     return [*given, *(header for header in more if header[0] not in names)]
 
 
-def install(app: FastAPI) -> None:
-    """Add every route; endpoints find their context in ``app.context``."""
-    for router in ROUTERS:
-        app.include_router(router)
+def install(app: FastAPI, *pages: APIRouter) -> None:
+    """Add every route, and those of pages; endpoints find their context in ``app.context``.
+
+    The routes are added as they are, because FastAPI would build those of an included router a second time.
+    """
+    for router in (*ROUTERS, *pages):
+        app.router.routes.extend(router.routes)

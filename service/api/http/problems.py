@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import iter_route_contexts
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -293,8 +292,7 @@ INFERENCE = re.compile(r"/v2(?:/|$)")  # paths of the Open Inference Protocol
 
 def _methods(request: Request) -> list[str]:
     """The methods of all routes that the path has."""
-    found = [own.route for own in iter_route_contexts(request.app.routes)]
-    fitting = [route for route in found if route.matches(request.scope)[0] != Match.NONE]
+    fitting = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
     methods = {method for route in fitting for method in getattr(route, "methods", None) or ()}
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
