@@ -61,9 +61,8 @@ def eventually(expected: Any, look: Callable[[], Any]) -> Any:
     return seen
 
 
-# Imports take longer than everything else before a service listens, so they happen once, in a process that forks.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["service.client.serving", "service.main", __name__])
+_FORKS.set_forkserver_preload([__name__, "tests.faults.preload"])
 
 
 def _onepass_serve(env: dict[str, str], log: str, plant: str, segments: int) -> None:
