@@ -81,7 +81,10 @@ class Settings(BaseSettings):
         "empty: none.",
     )
     rate_per_s: float = Field(
-        0.0, ge=0, description="Requests a key may make per second, in bursts of one second; 0: no limit."
+        0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Requests a key may make per second, in bursts of one second; 0: no limit.",
     )
     durability: Literal["always", "everysec"] = Field(
         "everysec", description="When the private store writes to disk: always (before every answer) or everysec."

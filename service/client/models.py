@@ -91,8 +91,8 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         "rows of the overlap": features["overlap_rows"],
         "labels": shortened([spelt(one) for one in labels_of(model)], FEATURES),
         "scores": [*_scores(config["task"], model["metrics"])] if model["rows"] else None,
-        "experts": _heaviest(info.get("experts")),
-        "after the change of features": _heaviest(features["ensemble"]),
+        **_heaviest("experts", info.get("experts")),
+        **_heaviest("after the change of features", features["ensemble"]),
         "challengers": [_challenger(config, one) for one in challengers],
         "latest drifts": [_drift(event) for event in drifts],
     }
@@ -119,8 +119,10 @@ def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         yield cells(name.replace("_", " "), found, MEASURES[task])
 
 
-def _heaviest(experts: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
-    return sorted(experts or (), key=lambda one: -one["weight"])[:EXPERTS]
+def _heaviest(title: str, experts: Sequence[Mapping[str, Any]] | None) -> dict[str, list[Mapping[str, Any]]]:
+    """The heaviest experts under their title, which says if there are more."""
+    found = sorted(experts or (), key=lambda one: -one["weight"])
+    return {title if len(found) <= EXPERTS else f"{title}, the {EXPERTS} heaviest of {len(found)}": found[:EXPERTS]}
 
 
 def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:

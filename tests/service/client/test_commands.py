@@ -33,6 +33,8 @@ def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
         assert words in shown
     assert "kiln" in shell("models", "--sort", "worst", "--search", "KIL")[1]
     assert 0 == shell("create", "kiln-2", "--task", "regression")[0]
+    assert 0 == shell("feedback", "kiln-2", "gas=1", "--label", 1)[0]
+    assert "\nexperts, the 6 heaviest of 14\n" in shell("show", "kiln-2")[1]
     assert (2, 0) == (shell("delete", "kiln", stdin=b"")[0], shell("delete", "kiln", "kiln-2", "--yes")[0])
     assert 404 == httpx.get(f"{url}/models/kiln").status_code
     assert "no model's name contains kiln" in shell("models", "--search", "kiln")[1]

@@ -75,6 +75,7 @@ def test_secrets_from_files() -> None:
     ("variable", "value"),
     [
         ("ONEPASS_PORT", "many"),
+        ("ONEPASS_RATE_PER_S", "inf"),
         ("ONEPASS_API_KEYS", "canary"),
         ("ONEPASS_API_KEYS_FILE", "keys"),
         ("ONEPASS_WEBHOOKS", "canary"),
