@@ -4,12 +4,14 @@ import gc
 from collections import Counter
 from collections.abc import Generator
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import pytest
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
+from httpx._transports import default
 from hypothesis import HealthCheck, settings
 
 # Time never decides a test: how long an example takes is the machine's affair.
@@ -17,6 +19,9 @@ settings.register_profile("onepass", deadline=None, suppress_health_check=[Healt
 settings.load_profile("onepass")
 for phase in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
+
+# Every httpx.get reads the authorities of this machine again, which takes 40 ms.
+default.create_ssl_context = cache(default.create_ssl_context)
 
 TESTS = Path(__file__).parent
 LONG_FILES = ("simulator", "faults", "", "core/life", "core/switching")

@@ -74,7 +74,8 @@ class Service:
 
     def session(self, patience_s: float = 0.0) -> "Session":
         """Open a session; ``Failed`` if a file for https is unusable."""
-        trusted: ssl.SSLContext | bool = True
+        # Without https there is nothing to verify, and reading the authorities would take 40 ms.
+        trusted: ssl.SSLContext | bool = urlsplit(self.address).scheme == "https"
         at = f"--ca {self.ca}"
         try:
             if self.ca or self.client_cert:
