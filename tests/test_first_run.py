@@ -57,7 +57,7 @@ def clone(tmp_path: Path, environment: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow_but("*bin/uv")
+@pytest.mark.slow
 @pytest.mark.parametrize("uv", [UV, "no", "", "false", "/nowhere/uv"])
 def test_what_is_locked_is_installed(clone: Path, uv: str) -> None:
     """By uv, by pip on demand, and by pip where uv cannot be fetched, fails, or is not there; once."""
@@ -195,7 +195,7 @@ def test_what_cannot_be_compiled_is_named(tmp_path: Path) -> None:
     assert ["None", compiling.ENDED] == pack.start()
 
 
-@pytest.mark.slow_but("15")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_compiling_stops_at_once(tmp_path: Path, kind: signal.Signals) -> None:
     """Without a word, and its workers with it, even if it is killed."""

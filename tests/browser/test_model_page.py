@@ -41,7 +41,7 @@ async def test_a_classification_is_shown_with_its_baselines(seen, api, shown):
     await tab(page, "Overview")
 
 
-@pytest.mark.slow_but("*dark")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "numbers", "classes on a phone, dark"])
 async def test_a_model_page_is_accessible_and_fits_a_phone(look, axe, kind):
     """No serious finding and nothing wider than the screen, with everything unfolded: tables, events, forms."""

@@ -6,7 +6,7 @@ from playwright.async_api import expect
 from tests.browser import streams
 from tests.browser.model_pages import tab
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 CALL = """([file, name, given]) => {
     const beside = document.querySelector("script[type=module]").src;
@@ -28,7 +28,6 @@ HIDE = """(hidden) => {
 }"""
 
 
-@pytest.mark.slow
 async def test_errors_are_compared_with_the_baselines(visits):
     """Error rates, costs and squared errors alike: from -1 (twice as much or more) over 0 to 1 (none)."""
     page = await visits.open("/guide")
@@ -115,7 +114,6 @@ async def test_rows_do_not_move_unless_they_must(visits):
     assert "xyz" == await kept("ab", "xyz")
 
 
-@pytest.mark.slow
 async def test_a_hidden_page_sends_no_requests(visits, api):
     """Neither the list nor a model's page does; shown again, each sends one at once."""
     api.put("/models/hidden", json={"task": "regression"}).raise_for_status()
@@ -134,7 +132,6 @@ async def test_a_hidden_page_sends_no_requests(visits, api):
     api.delete("/models/hidden")
 
 
-@pytest.mark.slow
 async def test_a_page_asks_every_two_seconds_and_less_often_while_that_fails(visits):
     """The pause doubles, with jitter, up to 15 seconds; after a success it is two seconds again."""
     page = await visits.open("/", statuses=[503])

@@ -141,6 +141,7 @@ async def test_events_are_not_delayed(site):
         assert b"two" == await anext(chunks)
 
 
+@pytest.mark.slow
 async def test_haproxy_refuses_as_onepass_does(site):
     """With both services dead, before and after HAProxy notices, the answer is a problem with Retry-After.
 

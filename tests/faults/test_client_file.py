@@ -7,7 +7,7 @@ from service.pages.onepass import Onepass
 from tests.faults.load import rows
 from tests.faults.processes import eventually
 
-THREADS, CALLS = 4, 200
+THREADS, CALLS = 4, 80
 
 
 def test_it_loses_nothing_and_teaches_nothing_twice(serve):

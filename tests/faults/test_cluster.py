@@ -222,6 +222,7 @@ def test_a_slow_node_only_delays_its_own_models(serve, cluster):
     judge(service, other, load, name=elsewhere)
 
 
+@pytest.mark.slow
 def test_the_primary_that_sentinels_name_is_followed(serve):
     """The primary is killed under load: the replica takes over, the services find it, and nothing is in twice."""
     sentineled = Sentineled()

@@ -49,6 +49,7 @@ def _kill_while_it_copies(service, proxy):
         asked.result(60)
 
 
+@pytest.mark.slow
 def test_a_copy_learns_through_kills_like_any_model(serve):
     """Its log begins after a snapshot: after kills it equals a copy that was not disturbed."""
     table = rows(200, 72)

@@ -9,7 +9,7 @@ NAMES = [f"m{number}" for number in range(12)]
 def test_models_that_are_evicted_while_they_learn_lose_nothing(serve, store):
     """Twelve models of 2 MiB share 16 MiB under load: every row is in once, every state equals the serial replay."""
     settings = {"MEMORY_BUDGET_MB": 16, "SNAPSHOT_MIN_KB": 10**6}
-    service, table = serve(REDIS_URL=store.url, **settings).start(), rows(24, 50, columns=350)
+    service, table = serve(REDIS_URL=store.url, **settings).start(), rows(12, 50, columns=350)
     for name in NAMES:
         service.create(name)
     loads = {name: Load([service], table, clients=2, model=name).start() for name in NAMES}

@@ -35,7 +35,7 @@ class Stalled:
         return load.refused["store-down"] > 0 or time.monotonic() > self._since + 0.5
 
 
-@pytest.mark.slow_but("kill-1")
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "timeout_s"), [("freeze", 1), ("freeze", 60), ("kill", 1)])
 def test_a_stop_without_a_store_ends(serve, store, way, timeout_s):
     """Requests wait for a store without answers: they get 503 or a closed connection, and the service exits cleanly."""

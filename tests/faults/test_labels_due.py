@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from tests.faults.processes import eventually
 
 DUE = {"task": "classification", "labels": ["silent", "loud"], "features": ["a"]}
@@ -47,6 +49,7 @@ def test_each_is_learned_once_by_two_services_and_through_kills(serve, store):
     ]
 
 
+@pytest.mark.slow
 def test_labels_that_became_due_while_no_service_ran(serve, store):
     """A service that starts later finds them without any request for the model; the store was killed as well."""
     service = serve(REDIS_URL=store.url, DURABILITY="always").start()

@@ -1,7 +1,7 @@
 """Everything at once: three services, eight clients with mixed traffic, kill -9 at random.
 
-Each takes seven seconds in ``make test``; ``make test-faults`` runs each for two minutes and prints its tables. Those
-of one run are in deploy/README.md.
+Each takes seven seconds in ``make test-all``; ``make test-faults`` runs each for two minutes and prints its tables.
+Those of one run are in deploy/README.md.
 """
 
 import os
@@ -14,7 +14,7 @@ from tests.faults.rebuild import history, whole_log
 from tests.faults.servers import Cluster
 from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SECONDS = float(os.environ.get("STORM_S", "7"))
 SEED = int(os.environ.get("STORM_SEED", "1"))
 COSTS = {"class_costs": {"up": 40}}
@@ -56,7 +56,6 @@ def test_one_store_that_writes_always(serve, store):
     assert 0 == found["acknowledged rows lost"] + found["lost tails reported"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [0, 1])
 def test_a_cluster_with_failovers(serve, replicas):
     """Rows that an asynchronous failover loses are counted and reported; nothing is in twice, nothing else is lost."""

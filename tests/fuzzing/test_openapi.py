@@ -11,7 +11,7 @@ from tests.faults.processes import Service
 from tests.fuzzing.hooks import MODELS
 
 SECONDS = int(os.environ.get("FUZZ_S", "25"))
-FEW = 8
+FEW = 5
 """The seconds in ``make test``."""
 KEY = "fuzz-of-all-scopes"
 FOLDER = Path(__file__).parent

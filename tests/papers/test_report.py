@@ -160,6 +160,7 @@ def test_every_reason_belongs_to_a_row_of_a_table() -> None:
     assert 15 < len(quoted("dfop1")) < len(rows)
 
 
+@pytest.mark.slow_but("dfop*", "fesl*")
 @pytest.mark.parametrize("key", sorted(BOUNDS))
 def test_every_bound_holds_where_its_assumptions_do(key: str) -> None:
     """The bound and the measured loss come from the same generated stream."""

@@ -154,6 +154,7 @@ def test_the_bytes_of_a_mapping_are_bounded(mapping, count):
     assert bound >= model.pipeline.recovery.nbytes
 
 
+@pytest.mark.slow
 def test_a_change_of_twenty_thousand_columns_is_cheap():
     """Fifty rows that have all columns of two spaces: what is counted before, and what is held, fits in 64 MB."""
     columns, most = 20_000, 64 * 10**6

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.timeout(600)]
 
 SCHEDULES = int(os.environ.get("SCHEDULES", "800"))
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
-FEW = 100
+FEW = 60
 """The number in ``make test``."""
 PARTS = max(1, round(SCHEDULES / 1000))
 SEEDS = [

@@ -208,6 +208,7 @@ def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
     assert ["other", "own"] == [each.name for each in report.ranked([one, other], "classification")]
 
 
+@pytest.mark.slow_but("1-accuracy", "300-mse")
 @pytest.mark.parametrize("measure", ["accuracy", "mse", "mean_cost"])
 @pytest.mark.parametrize("points", [1, 300])
 def test_charts_of_any_length(measure: str, points: int, tmp_path: Path) -> None:
