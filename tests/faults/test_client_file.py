@@ -7,7 +7,7 @@ from service.pages.onepass import Onepass
 from tests.faults.load import rows
 from tests.faults.processes import eventually
 
-THREADS, CALLS = 4, 80
+THREADS, CALLS, KILLS = 4, 80, 8
 
 
 def test_it_loses_nothing_and_teaches_nothing_twice(serve):
@@ -26,8 +26,8 @@ def test_it_loses_nothing_and_teaches_nothing_twice(serve):
 
     with ThreadPoolExecutor(THREADS) as threads:
         taught = [threads.submit(teach, thread) for thread in range(THREADS)]
-        for _ in range(3):
-            for _ in range(CALLS):
+        for _ in range(KILLS):
+            for _ in range(THREADS * CALLS // (KILLS + 1)):
                 assert sent.acquire(timeout=60)
             service.restart(PORT=port)
         for thread in taught:
