@@ -1,6 +1,8 @@
 """Models come into memory once and leave it by the budget alone, least recently used first."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -110,6 +112,21 @@ async def test_a_model_that_leaves_is_loaded_again(pair, monkeypatch):
     assert name not in second.engine.notices._wanted
     await pair[0].post(f"{path}/feedback", ROW)
     assert await pair[0].state(path) == await second.state(path)
+
+
+@pytest.mark.parametrize("how", ["evicted", "deleted"])
+async def test_a_model_that_leaves_is_freed_at_once(api, how, monkeypatch):
+    """Its memory does not wait for Python's next search for cycles, which may be thousands of models later."""
+    path = await api.learnt()
+    name = path.removeprefix("/models/")
+    learner = weakref.ref(_models(api).peek(name).model.own)
+    gc.disable()
+    try:
+        await (_shrunk(api, monkeypatch) if how == "evicted" else api.ask("DELETE", path))
+        assert _models(api).peek(name) is None
+        await until(lambda: learner() is None, within_s=10)
+    finally:
+        gc.enable()
 
 
 async def test_the_least_recently_used_leaves_first(pair, monkeypatch):

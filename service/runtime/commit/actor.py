@@ -59,7 +59,6 @@ class Actor:
         self._task: asyncio.Task[None] | None = None
         self._encoding = 0
         self._loop = asyncio.get_running_loop()  # asking for it is a system call, for each row
-        replica.inbox = self
 
     # ---------------------------------------------------------------- what requests call
 

@@ -20,7 +20,7 @@ from service.errors import ModelDown, ModelLost, OnepassError, Recreated, Reques
 from service.runtime import admission
 from service.runtime.admission import Demand
 from service.runtime.replicas.loader import Loader, Store, load_algorithm_of
-from service.runtime.replicas.replica import Ledger, Replica
+from service.runtime.replicas.replica import Inbox, Ledger, Replica
 from service.runtime.replicas.summaries import SummaryWriter
 from service.runtime.stats import Stats
 from service.runtime.threads import FEATURE_BYTES, in_thread_if_large
@@ -40,7 +40,7 @@ class ModelCache:
 
     Attributes:
         ledger: the memory in use.
-        attach: gives a loaded replica its inbox.
+        attach: makes the inbox of a loaded replica.
         came, left: called with the name of each model that is loaded, and of each that is dropped.
         on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None
             without a publisher. With one, a snapshot is written only after the alarms up to its version are published,
@@ -59,7 +59,7 @@ class ModelCache:
         self._down: dict[str, tuple[str, float]] = {}  # models that could not be loaded: why, and until when to say so
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
-        self.attach: Callable[[Replica], object]
+        self.attach: Callable[[Replica], Inbox]
         self.came: Callable[[str], None]
         self.left: Callable[[str], None]
 
@@ -139,7 +139,7 @@ class ModelCache:
         self._down.pop(name, None)
         held = self._loaded.get(name)
         if held is None:
-            self.attach(replica)
+            replica.attach = self.attach
             self._take_in(replica)
             held = replica
         self._loaded.move_to_end(name)
@@ -325,6 +325,7 @@ class ModelCache:
             self.summaries.detach(replica)
             self.left(name)
             self.ledger.used -= replica.nbytes
+            replica.let_go()
 
     def shrink(self) -> None:
         """Evict idle models, least recently used first, until the budget is kept."""

@@ -144,7 +144,7 @@ class Replica:
         name, incarnation, created_ms: the model.
         model: its state at ``version``.
         version, uid, time_ms: the last applied entry.
-        inbox: where requests go; a replica that was loaded aside has none.
+        actor: the inbox, made by ``attach`` when it is first needed; a replica that was loaded aside has none.
         down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. ``down`` is a
             text because an error that is kept and raised again would hold every request it has refused.
         path: the last entries applied, as (version, uid), to find where a rewritten log departs from ours.
@@ -162,7 +162,8 @@ class Replica:
     uid: str
     time_ms: int
     stats: Stats
-    inbox: Inbox = field(init=False)
+    actor: Inbox | None = None
+    attach: "Callable[[Replica], Inbox]" = field(init=False)
     progress: Lag = field(default_factory=Lag)
     answers: UnstoredAnswers = field(default_factory=UnstoredAnswers)
     saved: Saved = field(default_factory=Saved)
@@ -186,6 +187,21 @@ class Replica:
         if plan is None or not plan.is_of(self.model):
             plan = self._row_plan = RowPlan(self.model)
         return plan
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where requests go."""
+        if self.actor is None:
+            self.actor = self.attach(self)
+        return self.actor
+
+    def let_go(self) -> None:
+        """Part with an idle actor: the two refer to each other, and would stay in memory until Python looks for cycles.
+
+        That depends on the number of objects, not on their bytes: it may be after thousands of models.
+        """
+        if self.actor is not None and self.actor.idle:
+            self.actor = None
 
     @property
     def idle(self) -> bool:
