@@ -104,6 +104,7 @@ def create_app(
             "metrics": False,
             "logs": False,
         },
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         strict_content_type=False,  # a body without a media type is read as JSON
@@ -315,7 +316,8 @@ def bounds(settings: Settings) -> Bounds:
 def _openapi(app: routes.App) -> dict[str, Any]:
     if app.openapi_schema is None:
         keys = hasattr(app, "context") and app.context.keys.required
-        app.openapi_schema = document(app, routes.ROUTES, keys=keys)
+        servers = {"servers": [{"url": app.root_path}]} if app.root_path else {}
+        app.openapi_schema = document(app, routes.ROUTES, keys=keys) | servers
     return app.openapi_schema
 
 

@@ -1,12 +1,13 @@
-"""Swagger UI and ReDoc, from the static files of a package: no CDN, and no script but from files."""
+"""The document of the API, and Swagger UI and ReDoc, which show it: no CDN, and no script but from files."""
 
+import asyncio
 from functools import cache
 from pathlib import Path
 
 import fastapi_offline
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from service.pages import shell
@@ -22,7 +23,15 @@ STYLED = shell.HEADERS | {
 
 
 def install(app: FastAPI) -> None:
-    """Add ``/docs``, ``/redoc`` and what they load."""
+    """Add ``/openapi.json``, ``/docs``, ``/redoc`` and what they load."""
+    building: asyncio.Task[bytes] | None = None
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def document() -> Response:
+        nonlocal building
+        if building is None:  # it takes half a second, for which rows must not wait
+            building = asyncio.create_task(asyncio.to_thread(_document, app))
+        return Response(await asyncio.shield(building), media_type=JSONResponse.media_type)
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
@@ -39,6 +48,10 @@ def install(app: FastAPI) -> None:
         return Response(_redoc(), media_type="text/javascript")
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
+
+
+def _document(app: FastAPI) -> bytes:
+    return bytes(JSONResponse(app.openapi()).body)
 
 
 @cache

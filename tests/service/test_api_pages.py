@@ -1,6 +1,8 @@
 """Health, Prometheus, and the pages: nothing of them comes from elsewhere."""
 
+import asyncio
 import re
+import threading
 from pathlib import Path
 
 import fastapi_offline
@@ -8,6 +10,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.api.openapi.document import document
 from service.app import build
 from service.pages.api_pages import REDOC_LOGO
 from service.settings import Settings
@@ -67,6 +70,20 @@ async def test_prometheus_can_read_the_metrics(api):
     assert not any(name.endswith("_created") for name in families)
     (store,) = families["onepass_store_up"].samples
     assert 1.0 == store.value
+
+
+async def test_the_document_is_built_once_and_in_a_thread(start, monkeypatch):
+    """It takes half a second: rows that come meanwhile do not wait for it."""
+    api, built = await start(), list[threading.Thread]()
+
+    def building(*args, **how):
+        built.append(threading.current_thread())
+        return document(*args, **how)
+
+    monkeypatch.setattr("service.app.document", building)
+    first, *others = await asyncio.gather(*[api.ask("GET", "/openapi.json") for _ in range(3)])
+    assert [first.content] * 3 == [one.content for one in [*others, await api.ask("GET", "/openapi.json")]]
+    assert (1, False) == (len(built), threading.main_thread() in built)
 
 
 @pytest.mark.parametrize("page", PAGES)
