@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import logging
 import weakref
 
 import pytest
 
 from service.runtime.replicas.model_cache import LOADS_MAX
+from service.store.log.append_notices import AppendNotice
 from tests.service.api_fixtures import features
 from tests.service.waiting import until
 
@@ -127,6 +129,16 @@ async def test_a_model_that_leaves_is_freed_at_once(api, how, monkeypatch):
         await until(lambda: learner() is None, within_s=10)
     finally:
         gc.enable()
+
+
+async def test_a_deletion_is_logged_as_what_it_is(api, caplog):
+    """The notice of it reaches the process that deletes as well: it does not tell who that is."""
+    path = await api.learnt()
+    caplog.set_level(logging.INFO, "service.runtime")
+    name, replica = path.removeprefix("/models/"), _models(api).peek(path.removeprefix("/models/"))
+    api.engine.follower.on_notice(AppendNotice(name, replica.incarnation))
+    assert [f"model {name} was deleted"] == caplog.messages
+    assert _models(api).peek(name) is None
 
 
 async def test_the_least_recently_used_leaves_first(pair, monkeypatch):

@@ -73,7 +73,7 @@ class Follower:
         if replica.incarnation != notice.incarnation:
             self._on_subscribed(notice.name)  # of another database, or of the next model of that name
         elif notice.version is None:
-            logger.info("model %s was deleted by another process", notice.name)
+            logger.info("model %s was deleted", notice.name)
             self._models.forget(replica)
         elif replica.lost:
             self._on_subscribed(notice.name)  # the store was restored; the head tells at which version

@@ -255,7 +255,7 @@ class ModelCache:
         name, known = replica.name, (replica.name, replica.incarnation, replica.version)
         if deleted or others:
             if deleted:
-                logger.info("model %s was deleted by another process", name)
+                logger.info("model %s was deleted", name)
             elif not replica.gone:
                 self._stats.lost_models += 1
                 logger.error(LOST, *known, "and another model has its name now: it is dropped")
