@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from core.model import LastDrift, Summary
+from core.model import LastDrift, Summary, read
 from service.api.models import model_list
 from service.runtime import lists
 from service.store import summaries
 from service.store.summaries import StoredSummary, SummaryWrite
-from tests.service.api_fixtures import columnar, problem
+from tests.service.api_fixtures import columnar, features, problem
 
 KEYS = "all:s3cret-all:admin,some:s3cret-some:read:sort.r*+sort.c1"
 SOME = {"headers": {"X-API-Key": "s3cret-some"}}
@@ -184,6 +184,26 @@ async def test_rows_a_second_are_told_by_who_learns_them(start):
     assert (0, None) == await listing.totals(lambda _: False)
     api.engine.models._drop(name)
     assert None is (await line())[0]
+
+
+async def test_a_summary_is_computed_once_for_each_version(api, monkeypatch):
+    """Lists and metrics do not compute those of models that have learned nothing since, however many there are."""
+    path = await api.learnt()
+    model, computed, summary = api.engine.models.peek(path.removeprefix("/models/")).model, [], read.summary
+
+    def counted(one):
+        if one is model:
+            computed.append(one.rows)
+        return summary(one)
+
+    monkeypatch.setattr(read, "summary", counted)
+    for rows in (4, 5):
+        await api.post(f"{path}/feedback", {"features": features(rows), "label": "UP"})
+        for _ in range(3):
+            listed = await api.get("/models", params={"search": path.removeprefix("/models/"), "limit": 1000})
+            assert rows in [one["rows"] for one in listed["models"]]
+    assert [4, 5] == sorted(set(computed))
+    assert len(computed) <= 3  # an append may carry one of the version before
 
 
 async def test_concurrent_requests_share_one_table(start, monkeypatch):

@@ -119,14 +119,15 @@ class SummaryState:
     Attributes:
         stored, written: the record in the store, as far as this process knows, and its version.
         last: the latest summary known here, also while the model is being changed; None if there is none.
+        computed: the version of the model that it was computed from here; -1 if it was not.
         rode: when a summary last went with an append, by the loop's clock.
         meter: how many rows per second the model learns.
     """
 
-    __slots__ = ("last", "meter", "rode", "stored", "written")
+    __slots__ = ("computed", "last", "meter", "rode", "stored", "written")
 
     def __init__(self, stored: bytes = b"") -> None:
-        self.last = decode(stored)
+        self.last, self.computed = decode(stored), -1
         self.stored, self.written = stored, -1 if self.last is None else self.last.version
         self.rode, self.meter = -math.inf, RowMeter()
 
@@ -302,6 +303,7 @@ class Replica:
         self.saved.take_over(loaded.saved)
         self.progress.at_head(self.version)
         self.summary.stored, self.summary.written = loaded.summary.stored, loaded.summary.written
+        self.summary.computed = -1
         self.mark_dirty()
         self.measure()
         self.published = (0, 0, 0)  # the log may have lost its tail, and so the alarms in it
@@ -325,9 +327,12 @@ class Replica:
 
     def summarize(self) -> StoredSummary:
         """The summary of the model as it is; nothing may be changing it."""
-        self.summary.last = StoredSummary(self.version, self.time_ms, read.summary(self.model))
-        self.summary.meter.record(asyncio.get_running_loop().time(), self.model.rows)
-        return self.summary.last
+        state = self.summary
+        if state.last is None or state.computed != self.version:
+            state.last = StoredSummary(self.version, self.time_ms, read.summary(self.model))
+            state.computed = self.version
+            state.meter.record(asyncio.get_running_loop().time(), self.model.rows)
+        return state.last
 
     def shown_summary(self) -> StoredSummary | None:
         """The summary of the model as it is, or as it was last seen if it is being changed or out of service."""
