@@ -16,7 +16,7 @@ from service.runtime.lists import errs_more
 from service.runtime.replicas.replica import Replica
 
 TAGS_SHOWN = 100  # tags with metrics of their own: those of most models
-STEP = 500  # models looked at between two turns of the event loop's other tasks
+STEP = 200  # models looked at between two turns of the event loop's other tasks
 Tag = tuple[str, str]
 
 

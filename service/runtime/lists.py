@@ -26,7 +26,7 @@ ORDERS: tuple[Order, ...] = ("rows", "updated", "worst")
 REFRESH_S, REFRESH_S_MIN = 5.0, 0.5
 """The longest and the shortest use of a table; in between, so long that reading takes ``SHARE`` of the time."""
 SHARE = 0.05
-READ_AT_ONCE, LOOKED_AT = 500, 1000
+READ_AT_ONCE, LOOKED_AT = 200, 1000
 """Models read, and models of a table looked at, between two turns of the event loop's other tasks."""
 ROWS_LEAST = 30  # with fewer rows an error says too little
 LAST = 1.0  # the key of a model whose figure is unknown; all known keys are 0 or less

@@ -4,6 +4,7 @@ The meta HASH decides. The index is written before it and cleared after it: it m
 (after a crash in between), but never lacks one that does; ``names`` looks up the meta of every member.
 """
 
+import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from service.store.summaries import StoredSummary, SummaryWrite, decode, write_c
 STEP_NAMES = 1000  # least names looked at in one step if only some are wanted
 STEPS_MAX = 10  # most such steps where the names are only a hint
 STEP_MODELS = 250
-"""Most models read in one round trip, some tenths of a millisecond for the rows that share the connection."""
+"""Most models read in one round trip, some tenths of a millisecond for the rows that share the connection; and most
+decoded in one turn of the event loop."""
 
 Wanted = Callable[[str], bool]  # whether a list is to have a model of this name
 
@@ -181,7 +183,9 @@ class Catalog:
         """The same with what is stored of each; nothing else of it is read."""
         found, following = await self._page(limit, after, wanted)
         listed: list[Listed] = []
-        for name, incarnation, record, _ in found:
+        for number, (name, incarnation, record, _) in enumerate(found, 1):
+            if number % STEP_MODELS == 0:
+                await asyncio.sleep(0)
             summary = decode(record)
             if summary is None and (meta := await self.read(name)) is not None:
                 summary = meta.listed
