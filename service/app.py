@@ -19,6 +19,8 @@ from time import monotonic
 from typing import Any
 
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 
 from core.numerics.linalg import single_threaded
 from service.api import routes
@@ -113,7 +115,12 @@ def create_app(
     )
     routes.install(app, pages.router, reading.router)
     api_pages.install(app)
-    install_handlers(app, refusals.shown)
+
+    def shown(request: Request, answer: Response) -> Response:
+        refused(app, answer.status_code)
+        return refusals.shown(request, answer)
+
+    install_handlers(app, shown)
     app.state.problems = documents.problems(kinds())
     app.serve_under(root_path)
     if spans is not None:
@@ -158,7 +165,7 @@ def leave(app: routes.App) -> None:
 
 
 def refused(app: routes.App, status: int) -> None:
-    """Count a connection that was refused before it had a route."""
+    """Count a refusal that comes from no route of the API: of a connection, a path or a method."""
     if hasattr(app, "context"):
         app.context.telemetry.observe("-", "-", status, 0.0)
 

@@ -52,7 +52,13 @@ async def test_not_ready_while_the_store_cannot_be_reached(own_settings, tmp_pat
 async def test_prometheus_can_read_the_metrics(api):
     """Requests are counted and timed by route, rows and models as they are."""
     await api.learnt(rows=3)
-    await api.ask("GET", "/models/nobody")
+    for method, path in (
+        ("GET", "/models/nobody"),
+        ("GET", "/nowhere"),
+        ("PROPFIND", "/models"),
+        ("GET", "/guide/none"),
+    ):
+        await api.ask(method, path)
     answer = await api.ask("GET", "/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}
@@ -67,6 +73,7 @@ async def test_prometheus_can_read_the_metrics(api):
     }
     assert 3 <= counted["/models/{name}/feedback", "POST", "200"]
     assert 1 <= counted["/models/{name}", "GET", "404"]
+    assert (2, 1) == (counted["-", "-", "404"], counted["-", "-", "405"])
     assert not any(name.endswith("_created") for name in families)
     (store,) = families["onepass_store_up"].samples
     assert 1.0 == store.value
