@@ -65,6 +65,43 @@ async def test_scores_near_one_are_not_shown_as_one(visits):
     assert [*shown.values()] == [text.replace("\u2009", " ") for text in found]
 
 
+async def test_an_axis_has_few_round_ticks_whatever_its_size(visits):
+    """Equal steps on a linear axis; powers of ten on a logarithmic one, with 2 and 5 in between where there is room."""
+    page = await visits.open("/guide")
+    linear = {
+        (0, 43_000): ["0", "10,000", "20,000", "30,000", "40,000"],
+        (0.43, 0.98): ["0.5", "0.6", "0.7", "0.8", "0.9"],
+        (-0.06, 1): ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"],
+        (1e289, 2.1e290): ["5.0e+289", "1.0e+290", "1.5e+290", "2.0e+290"],
+        (0, 2.1e-16): ["0", "5.0e-17", "1.0e-16", "1.5e-16", "2.0e-16"],
+    }
+    logarithmic = {
+        (87, 580_000): ["100", "1,000", "10,000", "100,000"],
+        (0.013, 1.9): ["0.02", "0.05", "0.1", "0.2", "0.5", "1"],
+        (120, 480): ["200", "300", "400"],
+        (1e-149, 3e150): ["1.0e-100", "1.0e-50", "1", "1.0e+50", "1.0e+100", "1.0e+150"],
+    }
+    for log, cases in ((False, linear), (True, logarithmic)):
+        for (low, high), texts in cases.items():
+            ticks = await page.evaluate(CALL, ["charts/ticks.js", "powers" if log else "steps", [low, high, 6]])
+            found = await page.evaluate(CALL, ["charts/ticks.js", "tickTexts", [ticks, log]])
+            assert texts == found
+
+
+async def test_an_axis_is_logarithmic_where_a_linear_one_would_hide_the_model(visits):
+    """Where the largest value, of a baseline perhaps, is more than 30 times the model's median."""
+    page = await visits.open("/guide")
+
+    async def wide(model, baseline):
+        series = [{"points": [[row, value] for row, value in enumerate(values)]} for values in (model, baseline)]
+        return await page.evaluate(CALL, ["charts/line.js", "wide", [series]])
+
+    assert await wide([5.0] + [0.1] * 9, [None] * 10)
+    assert await wide([0.1] * 10, [None] + [4.0] * 9)
+    assert not await wide([0.2] * 10, [4.0] * 10)
+    assert not await wide([None, 0.1], [4.0, 4.0])
+
+
 async def test_one_drift_is_one_line_for_all_models(visits):
     """Events of the model and of its challengers within the rows of an episode are joined, at most one of each."""
     page = await visits.open("/guide")

@@ -49,7 +49,7 @@ export function figure(value) {
     const size = Math.abs(value);
     if (size === 0) return "0";
     if (size >= 1e7 || size < 1e-4) return value.toExponential(1);
-    return size >= 1000 ? WHOLE.format(value) : String(Number(value.toPrecision(3)));
+    return size >= 999.5 ? WHOLE.format(value) : String(Number(value.toPrecision(3)));
 }
 
 /** A number with so many decimals below 10, fewer above: for columns, where decimals stand below each other. */

@@ -5,10 +5,12 @@ import { fill, h, patch, placedAt } from "../dom.js";
 import { count, number } from "../format.js";
 import { Frame } from "./frame.js";
 import { LANE, chipButtons, placed } from "./marks.js";
-import { Plot, axis, colour, keyLine, tickTexts, valueLine } from "./plot.js";
+import { Plot, axis, colour, keyLine, valueLine } from "./plot.js";
+import { valueTicks } from "./ticks.js";
 
 /** The axis is made for all points but the first few, whose scores are of a handful of rows; lines end there. */
 const [EARLY_SHARE, EARLY_POINTS] = [0.03, 30];
+const [WIDE_POINTS, WIDE] = [8, 30];
 /** Width and dashes of a line, by its stroke. */
 const STROKES = { solid: [1.75], dashed: [1.5, [5, 4]], dotted: [1.25, [1.5, 3.5]] };
 
@@ -75,8 +77,8 @@ export class LineChart extends Frame {
         return {
             scales: { x, y: { distr: log ? 3 : 1, range: () => this.range() } },
             axes: [
-                axis({ size: 28, space: 80, grid: { show: false }, border, values: rows }),
-                axis({ size: 46, space: 32, values: tickTexts }),
+                axis({ size: 28, space: 70, grid: { show: false }, border, values: rows }),
+                axis(valueTicks(log)),
             ],
             series: [{}, ...this.lines.map((own) => this.line(own))],
             hooks: { ready: [(plot) => plot.under.append(this.markLines)], draw: [(plot) => this.drawMarks(plot)] },
@@ -160,6 +162,13 @@ export class LineChart extends Frame {
         const rows = this.data[0].map((_, at) => this.data.map((own) => own[at] ?? null));
         return { columns: ["row", ...this.lines.map(({ name }) => name)], rows };
     }
+}
+
+/** Whether values span so much that a linear axis would show the largest alone: many times the first line's median. */
+export function wide(series) {
+    const drawn = series.map(({ points }) => points.map(([, value]) => value).filter((value) => value > 0));
+    const first = drawn[0].toSorted((one, other) => one - other);
+    return first.length >= WIDE_POINTS && Math.max(...drawn.flat()) > WIDE * first[Math.floor(first.length / 2)];
 }
 
 /** Where points stand between gaps, which no line shows. */

@@ -2,7 +2,7 @@
 // alternative; the crosshair follows the pointer, or the arrow keys.
 
 import { fill, h, placedAt } from "../dom.js";
-import { count, figure, number } from "../format.js";
+import { number } from "../format.js";
 
 /** Colours of both themes are resolved by an element that has them. */
 const probe = document.body.appendChild(h("span", { hidden: true }));
@@ -26,17 +26,6 @@ export function axis(given) {
         ticks: { show: false },
         ...given,
     };
-}
-
-/** What stands at the ticks of an axis of values. */
-export function tickTexts(_, splits, __, ___, step) {
-    const digits = Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
-    return splits.map((value) => {
-        if (value === null) return "";
-        if (Math.abs(value) >= 1e4) return count(value);
-        const text = value.toFixed(digits);
-        return Number(text) === value ? text : figure(value);
-    });
 }
 
 /** A piece of a line, before its name. */

@@ -1,7 +1,7 @@
 // The prequential score over rows: the window beside its baselines, what happened at which row, and the score now.
 
 import { bars } from "../charts/bars.js";
-import { LineChart } from "../charts/line.js";
+import { LineChart, wide } from "../charts/line.js";
 import { comparison } from "../comparison.js";
 import { choice, fact, fill, h, patch } from "../dom.js";
 import { number, rowsText, share } from "../format.js";
@@ -47,13 +47,13 @@ export function score(model, place) {
         const histories = HISTORIES[config.task];
         // Accuracy is what a model with costs gives up: it is drawn where somebody asks for it.
         const found = histories.find(({ key }) => key === picked) ?? histories[metrics.window.costs ? 1 : 0];
-        const fitting = wide(metrics.history, found) ? "log" : "linear";
-        const shown = config.task === "regression" ? scale ?? fitting : "linear";
+        const drawn = shownOf(metrics, found, rows);
+        const shown = config.task === "regression" ? scale ?? (wide(drawn.series) ? "log" : "linear") : "linear";
         which.offer(histories.map(({ key }) => [key, SCORES[key]]), found.key);
         axis.element.hidden = config.task === "classification";
         axis.offer(AXES, shown);
         chart.note(noteOf(metrics, found));
-        chart.update({ ...shownOf(metrics, found, rows), log: shown === "log" });
+        chart.update({ ...drawn, log: shown === "log" });
     };
     fill(place, now, chart.element, details);
     model.when(["model"], (docs) => {
@@ -64,13 +64,6 @@ export function score(model, place) {
 
 /** What a point of the history has of a score, on the baseline's rows where that is known. */
 const valueAt = (point, key, { paired = {} }) => point[paired[key]] ?? point[key] ?? null;
-
-/** Whether errors span so much that a linear axis would show the largest alone. */
-function wide(history, found) {
-    const values = history.map((point) => valueAt(point, found.key, found)).filter((value) => value > 0);
-    values.sort((one, other) => one - other);
-    return values.length >= 8 && values.at(-1) > 30 * values[Math.floor(values.length / 2)];
-}
 
 function noteOf(metrics, { key, paired, baselines = [] }) {
     const said = baselines.map((name) => SAID[name]).join(", ");
