@@ -122,6 +122,19 @@ async def test_the_rows_of_a_younger_learner_are_shown(look, api):
     await expect(page.locator("#model-rows")).to_have_text("1,750")
 
 
+async def test_challengers_of_one_colour_are_told_apart_by_dashes(visits, api):
+    """There are seven colours for eight challengers; the last one repeats the first one's, dashed."""
+    api.put("/models/page-eight", json={"task": "regression", "algorithm": "rls", "features": ["a"]})
+    for at in range(8):
+        api.put(f"/models/page-eight/challengers/number-{at}", json={"algorithm": "rls"}).raise_for_status()
+    page = await drawn(visits, "page-eight")
+    await tab(page, "Challengers")
+    await expect(page.locator("#challengers .chart-key")).to_have_count(9)
+    dashed = page.locator("#challengers .chart-key", has=page.locator(".key-dashed"))
+    await expect(dashed).to_have_text("number-7 (rls)")
+    api.delete("/models/page-eight")
+
+
 async def test_a_single_row_is_called_one_row(visits, api):
     """The score, its note and the empty chart agree, and there is no verdict yet."""
     api.put("/models/page-one", json={"task": "regression"})

@@ -3,7 +3,7 @@
 import { json } from "../api.js";
 import { intervalMark, sparkline } from "../charts/bars.js";
 import { Frame, numbersAt, scrolledTable } from "../charts/frame.js";
-import { LineChart } from "../charts/line.js";
+import { LineChart, wide } from "../charts/line.js";
 import { fact, fill, folded, h, textInput } from "../dom.js";
 import { number, rowsText, signed } from "../format.js";
 import { acting, actionButton, actionForm, confirmed, needing, sayer, tell } from "./actions.js";
@@ -41,7 +41,7 @@ export function challengers(model, place) {
 }
 
 function noteOf({ task, class_costs: costs }, { confidence }) {
-    const loss = costs ? "cost per row" : task === "classification" ? "share of errors" : "mean squared error, clipped";
+    const loss = costs ? "cost per row" : task === "classification" ? "share of errors" : "mean squared error (clipped)";
     return (
         `The model's ${loss} minus the challenger's, on the rows that both have predicted, with a ` +
         `${percent(confidence)} interval: right of zero, the challenger is better. The interval is valid at ` +
@@ -133,14 +133,13 @@ function linesOf({ champion, challengers: all }, key, metrics) {
     const points = (own) => own.history.map((point) => [point.row, point[key] ?? null]);
     const named = (name, { algorithm }) => `${name} (${algorithm})`;
     const line = ({ name, config, metrics: own }, at) => {
-        return { key: name, name: named(name, config), tone: toneOf(at), dashed: at >= 7, points: points(own) };
+        const stroke = at < 7 ? "solid" : "dashed"; // its colour is that of another one
+        return { key: name, name: named(name, config), tone: toneOf(at), stroke, points: points(own) };
     };
     const own = { key: " model", name: named("The model", champion), tone: "series-1", points: points(metrics) };
     const series = [own, ...all.map(line)];
     const shares = key === "accuracy";
-    const values = series.flatMap(({ points: one }) => one.map(([, value]) => value)).filter((value) => value > 0);
-    const log = !shares && values.length > 0 && Math.max(...values) > 100 * Math.min(...values);
-    return { series, bounds: [0, shares ? 1 : Infinity], log };
+    return { series, bounds: [0, shares ? 1 : Infinity], log: !shares && wide(series) };
 }
 
 /** The form, folded away until it is asked for; the schema is of the body that it sends. */
