@@ -182,6 +182,37 @@ async def test_a_model_without_features_takes_its_first_row(look, api):
     await expect(page.get_by_label("age", exact=True)).to_have_count(1)
 
 
+async def test_a_wide_model_offers_a_typical_row(visits, api):
+    """With too many features for controls the JSON has the mean of each; a refusal does not list all their names."""
+    names = [f"f{at}" for at in range(50)]
+    api.put("/models/page-wide", json={"task": "regression", "algorithm": "rls", "features": names})
+    data = [[1000.0 * row + at for at in range(50)] for row in range(3)]
+    body = {"columns": names, "data": data, "labels": [1.0, 2.0, 3.0]}
+    api.post("/models/page-wide/feedback/batch", json=body).raise_for_status()
+    page = await drawn(visits, "page-wide", statuses=[422])
+    area = page.get_by_label("The row's features, as JSON")
+    await expect(area).to_have_value(json.dumps({name: 1000 + at for at, name in enumerate(names)}, indent=1))
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator(".prediction-value")).to_be_visible()
+    await area.fill("{}")
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator("#hand .error").first).to_contain_text("allowed: f0, f1")
+    await expect(page.locator("#hand .error").first).to_contain_text("f19 and 30 more")
+
+
+async def test_an_observer_is_compared_with_simple_rules_and_offers_no_prediction(visits, api):
+    """Its score is that of the model outside, which is no baseline of itself; it has no weights to ask for."""
+    body = {"task": "classification", "algorithm": "observer", "features": ["a"], "labels": ["yes", "no"]}
+    api.put("/models/page-observer", json=body).raise_for_status()
+    labels = ["yes", "no", "no"] * 20
+    rows = {"columns": ["a"], "data": [[1.0]] * 60, "labels": labels, "served": [*labels[:-1], "yes"]}
+    api.post("/models/page-observer/feedback/batch", json=rows).raise_for_status()
+    page = await drawn(visits, "page-observer")
+    await expect(page.locator("#score .badge.good")).to_contain_text("less error than majority class")
+    await expect(page.locator("#hand")).to_contain_text("An observer predicts and learns nothing")
+    await expect(page.get_by_role("button", name="Predict", exact=True)).to_have_count(0)
+
+
 async def test_a_missing_or_deleted_model_is_reported(look, visits, api):
     """The page of a model that never existed is empty; that of a deleted one keeps its last contents."""
     page = await visits.open("/ui/models/nobody", statuses=[404])

@@ -2,6 +2,7 @@
 
 import { askForKey, key } from "./key.js";
 
+const SHOWN_MAX = 20; // of what a field allows
 const UNKNOWN = "The service does not know this key. Try another one.";
 
 /** The service's root as a URL; it ends with a slash. */
@@ -46,8 +47,9 @@ export function wrong({ problem, allowed }) {
 }
 
 function shown(value) {
-    if (Array.isArray(value)) return value.map(shown).join(", ");
-    return typeof value === "object" ? JSON.stringify(value) : String(value);
+    if (!Array.isArray(value)) return typeof value === "object" ? JSON.stringify(value) : String(value);
+    const left = value.length - SHOWN_MAX;
+    return value.slice(0, SHOWN_MAX).map(shown).join(", ") + (left > 0 ? ` and ${left} more` : "");
 }
 
 /**

@@ -17,7 +17,7 @@ const BELOW = {
 /** Those that a version does not tell of, or that are large: one in each look. */
 const IN_TURN = ["pending", "weights", "log", "snapshots"];
 /** Algorithms that have no weights to show; of others that have none the service says so. */
-const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m", "sparse_dfop"]);
+const NOT_LINEAR = new Set(["auto", "vigo", "vigod", "vigow", "ga2m", "sparse_dfop", "observer"]);
 const SPEED_MS = 10_000;
 const REDRAWN_MS = 10_000;
 

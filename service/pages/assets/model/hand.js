@@ -11,13 +11,14 @@ import { RowForm } from "./row_form.js";
 import { labelsOf } from "./words.js";
 
 const BUTTONS_MAX = 12;
+const OBSERVER = "An observer predicts and learns nothing; it judges the predictions sent as “served”.";
 const LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99];
 
 export const hand = (model, place) => new Hand(model, place);
 
 class Hand {
     constructor(model, place) {
-        Object.assign(this, { model, form: new RowForm(), said: sayer(), last: null });
+        Object.assign(this, { model, place, form: new RowForm(), said: sayer(), last: null });
         this.shown = h("div", { "aria-live": "polite" });
         this.teaching = h("div.stack.tight");
         this.level = select([["", "None"], ...LEVELS.map((own) => [own, percent(own, 0)])], 0.9);
@@ -81,6 +82,7 @@ class Hand {
     }
 
     drawTeaching({ config, info }) {
+        if (config.algorithm === "observer") return fill(this.place, h("p.muted", OBSERVER));
         const { task, labels: declared } = config;
         const labels = labelsOf({ config, info });
         this.levelField.hidden = task !== "regression";

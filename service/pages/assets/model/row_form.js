@@ -48,7 +48,9 @@ export class RowForm {
     /** Fill in what is typical, the means of features by name, where nobody has entered anything yet. */
     offer(means) {
         for (const own of this.controls) if (means[own.name] !== undefined) own.offer(means[own.name]);
-        if (this.area.value === this.offered) this.area.value = this.offered = exampleOf(this.controls);
+        if (this.area.value !== this.offered) return;
+        const typical = (name, value) => (typeof value === "number" ? Number(short(means[name] ?? value)) : value);
+        this.area.value = this.offered = JSON.stringify(JSON.parse(this.offered), typical, 1);
     }
 
     show(mode) {

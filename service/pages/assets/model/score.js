@@ -159,7 +159,7 @@ function further(task, window) {
 function besideBest({ own, others, most, word }, rows) {
     if (own === null) return h("span.badge", "no rows scored yet");
     const error = (value) => (most ? most - value : value);
-    const known = others.filter(({ value }) => value !== null);
+    const known = others.filter(({ name, value }) => value !== null && name !== BASELINES.served);
     const [best] = known.sort((one, other) => error(one.value) - error(other.value));
     const found = comparison(error(own), best && error(best.value), rows);
     if (!found) return h("span.badge", "no baseline yet");
