@@ -41,16 +41,15 @@ export function challengers(model, place) {
 }
 
 function noteOf({ task, class_costs: costs }, { confidence }) {
-    const loss = costs ? "cost per row" : task === "classification" ? "share of errors" : "mean squared error (clipped)";
+    const loss = task === "classification" ? "share of errors" : "mean squared error (clipped)";
     return (
-        `The model's ${loss} minus the challenger's, on the rows that both have predicted, with a ` +
-        `${percent(confidence)} interval: right of zero, the challenger is better. The interval is valid at ` +
-        "any time."
+        `The model's ${costs ? "cost per row" : loss} minus the challenger's, on the rows that both have predicted, ` +
+        `with a ${percent(confidence)} interval, valid at any time: right of zero, the challenger is better.`
     );
 }
 
 /** A confidence as it is said: 95 %, 97.5 %. */
-const percent = (confidence) => `${Number((100 * confidence).toFixed(2))} %`;
+const percent = (confidence) => `${Number((100 * confidence).toFixed(2))}\u202f%`;
 
 /** How far the axis of intervals goes. */
 const reachOf = (all) => Math.max(1e-12, ...all.flatMap(({ low, high }) => [Math.abs(low ?? 0), Math.abs(high ?? 0)]));
