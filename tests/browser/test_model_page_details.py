@@ -213,6 +213,20 @@ async def test_an_observer_is_compared_with_simple_rules_and_offers_no_predictio
     await expect(page.get_by_role("button", name="Predict", exact=True)).to_have_count(0)
 
 
+async def test_parts_of_a_learner_are_named_by_their_labels(visits, api):
+    """Gaussians are named by their classes; without a moved feature there is no column of moves."""
+    body = {"task": "classification", "algorithm": "vigo", "features": ["a"], "labels": ["low", "high"]}
+    api.put("/models/page-parts", json=body).raise_for_status()
+    rows = {"columns": ["a"], "data": [[-1.0], [-2.0], [3.0]], "labels": ["low", "low", "high"]}
+    api.post("/models/page-parts/feedback/batch", json=rows).raise_for_status()
+    page = await drawn(visits, "page-parts")
+    heads = page.get_by_role("table", name="Features in use").get_by_role("columnheader")
+    await expect(heads).to_have_text(["Feature", "Kind"])
+    await tab(page, "Quality")
+    facts = page.locator("#learner .stats > div")
+    await expect(facts).to_have_text(["Gaussian of low, rows2", "Gaussian of high, rows1"])
+
+
 async def test_a_missing_or_deleted_model_is_reported(look, visits, api):
     """The page of a model that never existed is empty; that of a deleted one keeps its last contents."""
     page = await visits.open("/ui/models/nobody", statuses=[404])

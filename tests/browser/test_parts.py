@@ -135,6 +135,18 @@ async def test_a_drift_names_the_features_that_moved(visits):
     assert [f"{first}.", f"{first}; so did b and c.", f"{first}; so did 4 more features."] == found
 
 
+async def test_a_drift_of_errors_says_which_errors(visits):
+    """Those of a class; in a regression those that are large, as it has no wrong rows."""
+    page = await visits.open("/guide")
+    event = {"kind": "error_rate", "features": [], "before": 0.071, "after": 0.3}
+    said = [
+        await page.evaluate(CALL, ["model/words.js", "eventSentence", [{**event, "class": label}]])
+        for label in ("UP", None)
+    ]
+    end = "rose from 0.071 to 0.300."
+    assert [f"The share of errors in class UP {end}", f"The share of large errors {end}"] == said
+
+
 async def test_rows_do_not_move_unless_they_must(visits):
     """A new row takes the place of a removed one, or goes to the end."""
     page = await visits.open("/guide")

@@ -95,13 +95,15 @@ function lastMoves(events) {
 
 function table(rows, found) {
     const most = Math.max(1e-300, ...rows.map(({ weight }) => weight ?? 0));
-    const heads = ["Feature", "Kind", ...(found ? ["Weight"] : []), `Mean in the last ${EPISODES} drifts`];
+    const moved = rows.some(({ moves }) => moves.length);
+    const means = moved ? [`Mean in the last ${EPISODES} drifts`] : [];
+    const heads = ["Feature", "Kind", ...(found ? ["Weight"] : []), ...means];
     const weight = (own) => h("div.weight", track(0, (own ?? 0) / most), h("span.num", number(own)));
     const cells = (own) => [
         named(own.name),
         h("td.kind", own.kind),
         ...(found ? [h("td.weight-cell", weight(own.weight))] : []),
-        h("td", own.moves.slice(0, 3).map((move) => moveText(own.name, move))),
+        ...(moved ? [h("td", own.moves.slice(0, 3).map((move) => moveText(own.name, move)))] : []),
     ];
     return [
         scrolledTable("Features in use", heads, rows.slice(0, SHOWN_MAX).map(cells), "", ".tall"),

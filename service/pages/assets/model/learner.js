@@ -5,12 +5,12 @@ import { bars } from "../charts/bars.js";
 import { Frame } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
 import { byId, fact, fill, folded, h } from "../dom.js";
-import { number, rowsText } from "../format.js";
+import { clipped, number, rowsText } from "../format.js";
 
 const LINES_MAX = 7;
 const TONES = Array.from({ length: LINES_MAX }, (_, at) => `series-${at + 1}`);
 const [HEIGHT, HEIGHT_MAX, ROW_HEIGHT] = [240, 400, 24];
-const GAUSSIANS_MAX = 8;
+const GAUSSIANS_MAX = 20;
 const SAMPLES_MAX = 512;
 const SINCE = "Since you opened this page.";
 const FACTS = {
@@ -54,9 +54,9 @@ const KINDS = [
 export function learner(model, place) {
     const facts = h("dl.stats.small-stats");
     const shown = new Map();
-    const members = h("div.stacked");
+    const members = h("div.stacked", facts);
     const roomy = matchMedia("(min-width: 761px)").matches; // on a phone it is long
-    fill(place, folded("Weights of its parts", [facts, members], { open: roomy }));
+    fill(place, folded("Weights of its parts", members, { open: roomy }));
     model.when(["model", "features"], (docs) => {
         for (const kind of KINDS) {
             const list = kind.members(docs) ?? [];
@@ -64,7 +64,7 @@ export function learner(model, place) {
             shown.get(kind)?.update(list, docs.model.rows);
         }
         fill(facts, factsOf(docs.model)).hidden = !facts.childElementCount;
-        byId("learner").hidden = [facts, ...members.children].every((own) => own.hidden);
+        byId("learner").hidden = [...members.children].every((own) => own.hidden);
     });
 }
 
@@ -74,7 +74,8 @@ function expertOf({ expert, weight, resting, accuracy = null, mse = null }) {
 }
 
 function factsOf({ info }) {
-    const rows = ({ mean_rows: mean }, at) => fact(`Rows in Gaussian ${at + 1}`, number(mean, 0));
+    const name = (at) => `Gaussian of ${clipped(info.labels[at], 20)}, rows`;
+    const rows = ({ mean_rows: mean }, at) => fact(name(at), number(mean, 0));
     const known = Object.entries(FACTS).filter(([key]) => typeof info[key] === "number");
     const gaussians = (info.gaussians ?? []).slice(0, GAUSSIANS_MAX).map(rows);
     return [...known.map(([key, name]) => fact(name, number(info[key]))), ...gaussians];
@@ -127,11 +128,9 @@ class Members {
 
     /** The members that weigh or have weighed most, each with a colour that stays. */
     top() {
-        const most = new Map();
-        for (const [name, value] of this.samples.flatMap(({ values }) => Object.entries(values))) {
-            most.set(name, Math.max(most.get(name) ?? 0, value));
-        }
-        const top = [...most.keys()].sort((one, other) => most.get(other) - most.get(one)).slice(0, LINES_MAX);
+        const most = (name) => Math.max(...this.samples.map(({ values }) => values[name] ?? 0));
+        const names = new Set(this.samples.flatMap(({ values }) => Object.keys(values)));
+        const top = [...names].sort((one, other) => most(other) - most(one)).slice(0, LINES_MAX);
         for (const name of this.tones.keys()) if (!top.includes(name)) this.tones.delete(name);
         const taken = new Set(this.tones.values());
         const free = TONES.filter((tone) => !taken.has(tone));

@@ -143,7 +143,7 @@ function errorParts(model) {
     const levels = () => Object.entries(shown).map(([level, covered]) => [Number(level), covered]);
     const numbers = () => ({ columns: ["level", "covered"], rows: levels(), json: shown });
     const coverage = framed(model, "Coverage of intervals", "coverage", numbers, COVERAGE);
-    const gap = (level, covered) => (covered === null ? "" : `(${covered === level ? "+0" : signed(covered - level)})`);
+    const gap = (level, covered) => (covered === null ? "" : `(${signed(Number((covered - level).toFixed(3)))})`);
     const bar = ([goal, value]) => ({ name: percent(goal, 0), value, goal, note: gap(goal, value) });
     const update = (scores) => {
         shown = scores.coverage ?? {};

@@ -178,7 +178,7 @@ function servedText(found) {
     const interval = `the difference in loss lies between ${number(low)} and ${number(high)}`;
     if (!better) return h("p.help", `Your model and this one: no clear winner after ${rowsText(rows)}; ${interval}.`);
     const who = better === "model" ? "This model is better than yours" : "Your model is better than this one";
-    return h("p.help", `${who} with 95 % confidence since row ${number(since)}; ${interval}.`);
+    return h("p.help", `${who} with 95\u202f% confidence since row ${number(since)}; ${interval}.`);
 }
 
 /** What missing the dearest classes costs. */

@@ -92,7 +92,8 @@ export const markSentence = (mark) => SENTENCES[mark.kind]?.(mark) ?? String(mar
 export function eventSentence(event) {
     if (event.kind === "error_rate") {
         const [before, after] = [number(event.before), number(event.after)];
-        return `The share of errors${inClass(event.class)} rose from ${before} to ${after}.`;
+        const errors = inClass(event.class) ? `errors${inClass(event.class)}` : "large errors"; // of a regression
+        return `The share of ${errors} rose from ${before} to ${after}.`;
     }
     const rows = event.kind === "unlabelled" ? " of unlabelled rows" : inClass(event.class);
     const [first, ...others] = event.features;
