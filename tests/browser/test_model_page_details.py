@@ -227,6 +227,16 @@ async def test_parts_of_a_learner_are_named_by_their_labels(visits, api):
     await expect(facts).to_have_text(["Gaussian of low, rows2", "Gaussian of high, rows1"])
 
 
+async def test_the_score_fits_a_tablet(visits, shown):
+    """Its figures wrap within the card, and the names of models in the list are not broken."""
+    page = await drawn(visits, shown["numbers"], viewport={"width": 768, "height": 900})
+    overflow = await page.locator("#score .score-now").evaluate("(own) => own.scrollWidth - own.clientWidth")
+    assert 0 >= overflow
+    page = await visits.open(f"/?search={shown['classes']}", viewport={"width": 768, "height": 900})
+    name = page.get_by_role("rowheader").get_by_role("link")
+    assert 25 > (await name.bounding_box())["height"]
+
+
 async def test_a_missing_or_deleted_model_is_reported(look, visits, api):
     """The page of a model that never existed is empty; that of a deleted one keeps its last contents."""
     page = await visits.open("/ui/models/nobody", statuses=[404])
