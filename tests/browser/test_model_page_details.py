@@ -237,6 +237,28 @@ async def test_the_score_fits_a_tablet(visits, shown):
     assert 25 > (await name.bounding_box())["height"]
 
 
+async def test_a_drift_before_the_labels_shows_in_the_head(visits, api):
+    """A drift of unlabelled rows counts as one of the last rows, as it has no mark of the labelled ones."""
+    body = {"task": "classification", "algorithm": "dfop", "features": ["a"], "labels": ["up", "down"]}
+    api.put("/models/page-early", json={**body, "watch": {"class_mean": {}, "unlabelled": True}}).raise_for_status()
+    values = [(7 * at % 11) / 11 for at in range(500)]
+    rows = {
+        "columns": ["a"],
+        "data": [[one] for one in values],
+        "labels": ["up" if one > 0.5 else "down" for one in values],
+    }
+    api.post("/models/page-early/feedback/batch", json=rows).raise_for_status()
+    page = await drawn(visits, "page-early")
+    await expect(page.locator("#model-status .light")).to_have_text("Good")
+    for shift in (0, 0, 0, 5, 5):
+        data = [[one + shift] for one in values]
+        asked = {"columns": ["a"], "data": data, "track": True}
+        api.post("/models/page-early/predict/batch", json=asked).raise_for_status()
+    await expect(page.locator("#model-status .light")).to_have_text("Drift")
+    await tab(page, "Drift")
+    await expect(page.locator("#drift")).to_contain_text("The mean of a of unlabelled rows moved")
+
+
 async def test_a_missing_or_deleted_model_is_reported(look, visits, api):
     """The page of a model that never existed is empty; that of a deleted one keeps its last contents."""
     page = await visits.open("/ui/models/nobody", statuses=[404])

@@ -39,23 +39,26 @@ export function head(model) {
         );
         clock();
     });
-    model.when(["model", "challengers"], (docs) => patch(at("status"), light(summaryOf(docs), "span")));
+    model.when(["model", "challengers", "drift"], (docs) => patch(at("status"), light(summaryOf(docs), "span")));
     setInterval(clock, 1000);
 }
 
 /** The model as the list has it, for its light. */
-function summaryOf({ model: { config, phase, rows }, metrics, challengers }) {
+function summaryOf({ model: { config, phase, rows }, metrics, challengers, drift: { events } }) {
     const { overall, baselines, paired } = metrics;
     const key = scoreOf(config.task);
     const { served, ...others } = baselines; // the model outside is no baseline of the list
     const known = Object.values(others).map((own) => own[key]).filter(Number.isFinite);
+    // A mark, or an event before labels; those of later rows are from before a reset.
+    const drifted = ({ kind, row }) => ["drift", "unlabelled"].includes(kind) && row <= rows;
+    const [drift] = [...metrics.marks, ...events].filter(drifted).sort((one, other) => other.row - one.row);
     return {
         ...{ task: config.task, phase, rows, score: overall[key] ?? null },
         baseline: known.length ? Math[key === "mse" ? "min" : "max"](...known) : null,
         paired_score: paired?.overall.mse ?? null,
         mean_cost: overall.costs?.mean ?? null,
         baseline_cost: overall.costs?.constant ?? null,
-        drift: metrics.marks.findLast(({ kind }) => kind === "drift"),
+        drift,
         ahead: challengers.challengers.filter(({ difference }) => difference.low > 0).length,
     };
 }
