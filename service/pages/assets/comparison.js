@@ -10,9 +10,8 @@ const ROWS_LEAST = 30;
 const FRESH_ROWS = 1000;
 
 /**
- * What a model, as GET /models has it, is judged by: its accuracy, its mean squared error on the rows that the baseline
- * predicted too, or, where missing some class costs more, what its answers cost; beside the same of its baseline.
- * `errors` are of both, and less is better.
+ * What a model, as GET /models has it, is judged by, beside its baseline: what its answers cost where classes have
+ * costs, else its accuracy, or its squared error on the rows that the baseline predicted. Of `errors`, less is better.
  */
 export function judged({ task, score, baseline, mean_cost: cost = null, baseline_cost: least = null, ...model }) {
     if (cost !== null) return { name: "cost per row", own: cost, other: least, text: figure, errors: [cost, least] };
@@ -24,10 +23,7 @@ export function judged({ task, score, baseline, mean_cost: cost = null, baseline
     return { name: "accuracy", own: score, other: baseline, text: share, errors };
 }
 
-/**
- * An error compared with its baseline's: shares of wrong answers, costs, or mean squared errors. `part` goes
- * from -1 (much worse) over 0 (equal) to 1 (no error at all), and is null where the rows are too few.
- */
+/** An error compared with its baseline's; `part`: from -1 (much worse) to 1 (no error), null after too few rows. */
 export function comparison(own, other, rows) {
     if (Number.isFinite(own) && rows < ROWS_LEAST) return { part: null, kind: "", text: "too early to compare" };
     if (!Number.isFinite(own) || !Number.isFinite(other)) return null;

@@ -9,9 +9,8 @@ const POLL_MS = 2000;
 const PAUSE_MAX_MS = 15_000;
 
 /**
- * Look now and every so often, until the signal or a refusal that trying again would not change. A hidden page does not
- * look; one that is shown again does at once. After a failure the pause doubles, with jitter. `onState` is told each of
- * STATES, and the problem.
+ * Look now and again, until the signal or a refusal that lasts; not while the page is hidden, but as soon as it
+ * is shown. After a failure the pause doubles, with jitter. `onState` is told each of STATES, and the problem.
  */
 export async function poll(look, { every = POLL_MS, signal = new AbortController().signal, onState: tell = () => {} }) {
     let failures = 0;

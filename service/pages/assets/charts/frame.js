@@ -67,10 +67,7 @@ export class Frame {
     }
 }
 
-/**
- * A table: a caption for those who do not see it, heads of columns (an empty one has no name), and rows, each made
- * already or a list of its cells or of what these hold; `kind`: classes behind dots.
- */
+/** A table: a caption for screen readers, heads of columns, and rows, each made already or a list of its cells. */
 function tableOf(caption, heads, rows, kind = "") {
     const ofNumbers = (cell) => typeof cell === "number" || Boolean(cell?.classList?.contains("num"));
     const numeric = heads.map((_, at) => rows.some((row) => ofNumbers((row.cells ?? row)[at])));

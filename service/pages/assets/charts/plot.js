@@ -55,10 +55,7 @@ export class Plot {
         new MutationObserver(() => this.plot?.redraw(false, true)).observe(document.documentElement, theme);
     }
 
-    /**
-     * Show data; by another plot where `form`, which stands for uPlot's options, has changed. `said` stands in place of
-     * the picture, `empty` where there is no data.
-     */
+    /** Show data; by a new plot where `form` has changed. `said` stands in place of the picture, `empty` of no data. */
     show({ form, options, data, height, said, empty = "" }) {
         if (form !== this.form) {
             this.plot?.destroy();

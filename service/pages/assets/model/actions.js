@@ -4,10 +4,7 @@
 import { Problem, json } from "../api.js";
 import { fill, h, openDialog, textInput } from "../dom.js";
 
-/**
- * A button that calls something, and cannot be pressed again until that is done; `kind`: classes behind dots; `said`:
- * where problems are shown; `name`: a longer label for those who do not see what stands around it.
- */
+/** A button, disabled while its action runs; `said` shows problems, `name` is a longer label for screen readers. */
 export function actionButton(label, action, { kind = "", said, name } = {}) {
     const how = { "aria-label": name, on: { click: () => acting(button, action, said) } };
     const button = h(`button.button${kind}`, how, label);
@@ -51,10 +48,7 @@ export function problemNotice(error) {
     return h("div.notice.bad", [...scope, ...error.lines, link].map((line) => line && h("p", line)));
 }
 
-/**
- * Ask before something that cannot be undone; `text`: paragraphs or elements; `action`: what the button says; `typed`:
- * what has to be typed in before it can be pressed.
- */
+/** Ask before something that cannot be undone; `typed`: what has to be typed in before it can be confirmed. */
 export async function confirmed({ title, text, action, danger = true, typed = null }) {
     const how = { type: "submit", value: "yes", disabled: typed !== null, data: { confirm: "yes" } };
     const yes = h(`button.button${danger ? ".danger" : ".primary"}`, how, action);

@@ -5,7 +5,7 @@ import { intervalMark, sparkline } from "../charts/bars.js";
 import { Frame, numbersAt, scrolledTable } from "../charts/frame.js";
 import { LineChart, wide } from "../charts/line.js";
 import { fact, fill, folded, h, textInput } from "../dom.js";
-import { number, rowsText, signed } from "../format.js";
+import { figure, number, rowsText, signed } from "../format.js";
 import { acting, actionButton, actionForm, confirmed, needing, sayer, tell } from "./actions.js";
 import { NAME, answered, entered, entry, field } from "./fields.js";
 import { SCORES, scoreOf } from "./words.js";
@@ -44,12 +44,9 @@ function noteOf({ task, class_costs: costs }, { confidence }) {
     const loss = task === "classification" ? "share of errors" : "mean squared error (clipped)";
     return (
         `The model's ${costs ? "cost per row" : loss} minus the challenger's, on the rows that both have predicted, ` +
-        `with a ${percent(confidence)} interval, valid at any time: right of zero, the challenger is better.`
+        `with a ${figure(100 * confidence)}\u202f% interval, valid at any time: right of zero the challenger is better.`
     );
 }
-
-/** A confidence as it is said: 95 %, 97.5 %. */
-const percent = (confidence) => `${Number((100 * confidence).toFixed(2))}\u202f%`;
 
 /** How far the axis of intervals goes. */
 const reachOf = (all) => Math.max(1e-12, ...all.flatMap(({ low, high }) => [Math.abs(low ?? 0), Math.abs(high ?? 0)]));
@@ -118,7 +115,7 @@ function promotion({ name, config, rows: own, difference }, { rows: all, info },
             fact(`Learned by ${name}`, rowsText(own)),
             fact("Learned by the model", rowsText(info.learner_rows ?? all)),
             fact("Compared", rowsText(rows)),
-            fact(`Difference and its ${percent(confidence)} interval`, [
+            fact(`Difference and its ${figure(100 * confidence)}\u202f% interval`, [
                 h(force ? "strong.bad" : "strong.good", said), known && intervalMark(difference, reachOf([difference])),
             ]),
         ),

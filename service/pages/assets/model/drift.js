@@ -3,7 +3,7 @@
 
 import { Frame, more, numbersAt, scrolledTable } from "../charts/frame.js";
 import { fact, fill, folded, h } from "../dom.js";
-import { ago, number, rowsText, when } from "../format.js";
+import { ago, number, rowsText, when, whole } from "../format.js";
 import { actionOf, eventSentence, markSentence } from "./words.js";
 
 const CONTESTED = " The model and each challenger test separately; a line shows the model’s alarm, if any.";
@@ -33,12 +33,7 @@ export function drift(model, place) {
     });
 }
 
-const rowText = ({ row }) => row.toLocaleString("en");
-
-/**
- * Events by drift, the newest first: at most one of each learner, all within the rows of an episode, as alarms of one
- * learner are joined.
- */
+/** Events by drift, the newest first: at most one of each learner, all within the rows of an episode. */
 export function episodes(events, rows = EPISODE_ROWS) {
     const found = [];
     for (const event of [...events].sort((one, other) => one.row - other.row || one.version - other.version)) {
@@ -57,7 +52,7 @@ const finder = ({ challenger }) => (challenger === null ? "the model" : `challen
 /** Which learners detected a drift: "the model, dfop and auto (row 1,171)"; rows that differ are named. */
 export function finders(episode) {
     const lead = leading(episode);
-    const said = (event) => (event.row === lead.row ? finder(event) : `${finder(event)} (row ${rowText(event)})`);
+    const said = (event) => (event.row === lead.row ? finder(event) : `${finder(event)} (row ${whole(event.row)})`);
     const names = [lead, ...episode.filter((event) => event !== lead)].map(said);
     return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
 }
@@ -69,7 +64,7 @@ function episodeLine(episode) {
     return h("li", { data: { key: lead.id } },
         h("details.event-line",
             h("summary",
-                h("span.event-row", `Row ${rowText(lead)}`),
+                h("span.event-row", `Row ${whole(lead.row)}`),
                 h("span.event-text",
                     eventSentence(lead),
                     " ",
@@ -86,7 +81,7 @@ function episodeLine(episode) {
 
 /** What another learner has found of the same drift. */
 function otherDetail(event) {
-    const said = `Detected by ${finder(event)} at row ${rowText(event)}: ${eventSentence(event)}`;
+    const said = `Detected by ${finder(event)} at row ${whole(event.row)}: ${eventSentence(event)}`;
     return folded(said, eventDetail(event), { data: { key: event.id } });
 }
 
@@ -143,7 +138,7 @@ function markDetail(mark, found) {
     const own = ({ row, kind, challenger }) => row === mark.row && kind === mark.test && challenger === null;
     const event = mark.kind === "drift" ? found?.events.find(own) : null;
     return h("div.event", { data: { kind: mark.kind } },
-        h("p", h("strong", `Row ${rowText(mark)}`), " ", markSentence(mark)),
+        h("p", h("strong", `Row ${whole(mark.row)}`), " ", markSentence(mark)),
         event && [h("p", eventSentence(event)), eventDetail(event)],
     );
 }

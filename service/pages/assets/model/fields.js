@@ -10,10 +10,7 @@ export const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
 let controls = 0;
 
-/**
- * A labelled control of a form, with a method `refuse(text)` that shows or takes back what is wrong; `path`: of the
- * field in the request, by which problems find it.
- */
+/** A labelled control, whose `refuse(text)` shows what is wrong; `path`: of its field, as problems name it. */
 export function field(label, control, { help, path } = {}) {
     controls += 1;
     const id = (control.id ||= `field-${controls}`);
@@ -35,10 +32,7 @@ export function refusable(element, control, how = {}) {
     return element;
 }
 
-/**
- * Send what a form holds, as `json` does. What is refused is said at the fields of the form, and in `said` where it
- * fits none of them; then there is no answer but null.
- */
+/** Send what a form holds, as `json` does; refusals are shown at its fields, else in `said`, and null comes back. */
 export async function answered(form, said, to, how) {
     const fields = [...form.querySelectorAll("[data-path]")];
     for (const own of fields) own.refuse(null);
@@ -68,10 +62,7 @@ function refuseFields(fields, errors) {
     return left;
 }
 
-/**
- * A control for a string, a number, a choice or yes and no: an input, and what is entered. The default of the schema
- * stands where nothing is; `none` names the choice of no value.
- */
+/** An input for a string, a number, a choice or a boolean, and its value; `none` names the choice of no value. */
 export function scalar(schema, value, none) {
     const { enum: choices, type, format, anyOf, default: usual } = schema;
     if (choices) {

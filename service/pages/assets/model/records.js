@@ -6,7 +6,6 @@ import { ago, bytes, clipped, number, rowsText, when } from "../format.js";
 import { actionButton, confirmed, needing, sayer } from "./actions.js";
 
 const PENDING_SHOWN = 5;
-const ENTRIES_SHOWN = 6;
 
 export function pending(model, place) {
     model.redrawn("pending", ({ pending: all, waiting, expired }) => {
@@ -74,7 +73,7 @@ export function log(model, place) {
             h("td.unbroken", { title: when(time) }, ago(time)),
         ];
         const heads = ["Version", "Kind", "Rows", "When"];
-        const rows = entries.slice(0, ENTRIES_SHOWN).map(cells);
+        const rows = entries.map(cells);
         const table = () => scrolledTable("Latest entries of the log, newest first", heads, rows, ".dense.log");
         patch(place, rows.length ? table() : h("p.muted.small", "No entries are kept."));
     });

@@ -19,10 +19,7 @@ export class RowForm {
         this.draw({ current: [], next: null });
     }
 
-    /**
-     * Make controls for other features; the same ones keep what was entered. `sparse`: a row may hold any names;
-     * `needed`: no value of a current feature may be missing.
-     */
+    /** Make controls for other features; `sparse`: rows may hold any names; `needed`: no current value may lack. */
     draw({ current, next }, { sparse = false, needed = false } = {}) {
         const written = JSON.stringify([current, next, sparse, needed]);
         if (written === this.written) return;

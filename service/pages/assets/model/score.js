@@ -127,9 +127,8 @@ function scoreNow({ task, class_costs: costs }, { window, paired, served }) {
 }
 
 /**
- * What the model is judged by over the rows of its window: what its answers cost where some classes cost more than
- * others, else accuracy, or squared error on the rows that the baseline predicted too; `most`: the best, where less is
- * worse; `left`: what rows are left out.
+ * What the model is judged by, as in the list, over the rows of its window; `most`: the best, where less is worse;
+ * `left`: what rows are left out.
  */
 function headline(task, { costs, baselines = {}, ...window }, paired) {
     if (costs) {
