@@ -9,7 +9,7 @@ from scipy import stats
 
 from core.features.projection import Projection
 from core.numerics.rng import mix
-from tests.core.numerics.splitmix import GAMMA, MASK, word
+from tests.core.numerics.test_rng import GAMMA, MASK, word
 
 NAMES = ["a", "b", "foobar", "größe", "1", "01", "a b", "x" * 200]
 kinds = pytest.mark.parametrize("kind", ["sign", "gaussian"])

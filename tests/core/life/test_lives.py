@@ -1,11 +1,126 @@
-"""Models of every algorithm live through everything clients may do."""
+"""Models of every algorithm live through everything clients may do: a fixed life that meets it all, and random ones.
 
+Random lives are the same in every run; LIFE_EXAMPLES in the environment asks for that many new ones per algorithm and
+task. Hypothesis shrinks a failing life before it is shown.
+"""
+
+import os
 from collections import Counter, defaultdict
 
 import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from core.learners.catalogue import ALGORITHMS
-from tests.core.life.lives import DENSE, FAMILIES, SPARSE, cases, live
+from tests.core.life.life import Life
+from tests.core.life.steps import STORY, WHOLE_LIFE
+from tests.core.life.streams import bodies, plain_body
+
+EXAMPLES = int(os.environ.get("LIFE_EXAMPLES", "0"))
+SHORT, STEPS = 1, 40
+FAMILIES = {
+    "dfop": ("dfop", "gdfop", "rls"),
+    "sparse": ("sparse_dfop",),
+    "odm": ("odm", "dynamic_odm"),
+    "fesl": ("fesl_c", "fesl_s"),
+    "vigo": ("vigo", "vigod", "vigow"),
+    "auto": ("auto", "ga2m"),
+}
+"""The algorithms, grouped by what their lives have in common."""
+PHASES = ("steady", "overlap", "ensemble")
+DENSE = (
+    *(f"rows in {phase}" for phase in PHASES),
+    *(f"drift: {kind}, {action}" for kind in ("class_mean", "error_rate") for action in ("report", "reset")),
+    *(f"drift of the watch in {phase}" for phase in PHASES),
+    *(f"reset in {phase}" for phase in PHASES),
+    *(f"{source} in {phase}" for source in ("restore", "import") for phase in ("steady", "ensemble")),
+    *(f"restored to {phase}" for phase in ("none", "steady", "ensemble")),
+    *(f"label of the space in {phase}" for phase in PHASES),
+    *(f"label of an old space in {phase}" for phase in ("overlap", "ensemble")),
+    "label of a retired space",
+    "label of an unknown space",
+    *(f"new class in {phase}" for phase in ("none", *PHASES)),
+    *(f"begin {kind} in {phase}" for kind in ("linear", "kernel") for phase in ("steady", "ensemble")),
+    "complete linear of enough rows, ensemble before",
+    "complete kernel of enough rows, steady before",
+    "complete linear of few rows, steady before",
+    "abort to steady",
+    "abort to ensemble",
+    "overlap rows",
+    *(f"configured in {phase}" for phase in PHASES),
+    "some rows skipped",
+    "all rows skipped",
+    "several in one entry",
+    "refused after another",
+    "wild rows",
+    *(f"{segment} refused" for segment in ("Rows", "Restore", "Switch", "Overlap", "Configure")),
+)
+"""The events that the lives of every family of dense models must meet."""
+SPARSE = (
+    *(f"drift: error_rate, {action}" for action in ("report", "reset", "forget")),
+    "Switch refused",
+    "label of the space in steady",
+    "restored to steady",
+    "reset in steady",
+    "new class in steady",
+    "some rows skipped",
+    "wild rows",
+)
+"""The events for sparse rows, which have no features to change."""
+
+
+def cases(family):
+    """Every task of a family's algorithms: the life that meets everything with each action, and a random one."""
+    return [
+        (algorithm, task, kind)
+        for algorithm in FAMILIES[family]
+        for task in ALGORITHMS[algorithm].tasks
+        for kind in ("report", "reset", *(["forget"] if ALGORITHMS[algorithm].forgets else []), "random")
+    ]
+
+
+def live(algorithm, task, kind, counts):
+    """Run the life of a model: through everything with an action on drift, or at random."""
+    entry = ALGORITHMS[algorithm]
+    if kind == "random":
+        _live_at_random(entry, task, counts)
+    else:
+        life = Life(plain_body(entry, task, kind), True, counts)
+        for step in WHOLE_LIFE:
+            life.take(step)
+        life.end()
+    counts["lives"] += 1
+
+
+def _live_at_random(entry, task, counts):
+    class Model(RuleBasedStateMachine):
+        life = None
+
+        @initialize(body=bodies(entry, task), stormy=st.booleans())
+        def born(self, body, stormy):
+            self.life = Life(body, stormy, counts)
+
+        @rule(step=STORY)
+        def then(self, step):
+            self.life.take(step)
+
+        def teardown(self):
+            if self.life is not None:
+                self.life.end()
+
+    limits = settings(
+        max_examples=EXAMPLES or SHORT,
+        stateful_step_count=STEPS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+        phases=set(Phase) - {Phase.explain},  # explaining traces every line
+    )
+    if not EXAMPLES:
+        limits = settings(limits, database=None)
+        seed(f"{entry.id} {task}")(Model)
+    run_state_machine_as_test(Model, settings=limits)
+
 
 COUNTS = defaultdict(Counter)
 FORGOTTEN = ("drift: class_mean, forget", "drift: error_rate, forget")
@@ -44,3 +159,34 @@ def test_the_lives_were_eventful(family):
 def test_every_algorithm_of_the_catalogue_lives():
     """Each belongs to exactly one family."""
     assert sorted(ALGORITHMS) == sorted(algorithm for family in FAMILIES.values() for algorithm in family)
+
+
+class Contested(Life):
+    """A life in which challengers are added, promoted and withdrawn between the steps."""
+
+    steps = 0
+
+    def take(self, step):
+        """Take the next step, then act on the challengers."""
+        super().take(step)
+        self.steps += 1
+        if self.steps % 6 == 1:
+            self.challenge(self.steps // 6 % 2)
+        elif self.steps % 6 == 4 or (self.model.phase == "overlap" and self.steps % 3 == 0):
+            self.swap()
+        elif self.steps % 20 == 0:
+            self.withdraw()
+
+
+@pytest.mark.slow_but("rls-*")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("algorithm", "task"), [("dfop", "classification"), ("rls", "regression")])
+def test_models_with_challengers_live_through_everything(algorithm, task):
+    """Nothing raises, and log, saved state and machine agree, whatever happens to the challengers."""
+    counts = Counter()
+    life = Contested(plain_body(ALGORITHMS[algorithm], task, "report"), True, counts)
+    for step in WHOLE_LIFE:
+        life.take(step)
+    life.end()
+    met = ("challenged", "withdrawn", *(f"swapped in {phase}" for phase in ("steady", "overlap", "ensemble")))
+    assert [] == [what for what in met if not counts[what]]

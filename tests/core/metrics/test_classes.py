@@ -1,14 +1,17 @@
-"""Scores per class: precision, recall, confusion, reliability; bounded, however many classes there are."""
+"""Scores of rows and of classes, by definition and by scikit-learn; bounded, however many classes there are."""
 
 import json
 import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import metrics as theirs
 
 from core.metrics import ClassificationMetrics
-from core.metrics.class_kernels import P_TRUE, SCORE
-from tests.core.metrics.prequential_oracle import classes_of, fed, random_classes
+from core.metrics.class_kernels import BRIER, CONFIDENCE, GONE, LOSS, NOTHING, P_TRUE, SCORE, facts_of
+from core.metrics.regression import squared_errors
+from tests.core.metrics.prequential_oracle import classes_of, fed, random_classes, score_bin
 
 SPANS = ("overall", "window", "fading")
 
@@ -115,3 +118,101 @@ def test_rows_without_probabilities_have_neither_reliability_nor_ranking():
         assert dict.fromkeys(none) == {name: found[name] for name in none}
         assert [] == found["reliability"]
         assert found["accuracy"] is not None
+
+
+def test_squared_errors_are_capped_without_a_warning():
+    """Differences that overflow, or whose square does, count as 1e300; small ones are exact."""
+    big = np.finfo(float).max
+    predicted, truth = np.array([big, 1e200, 3.0, 1e-200]), np.array([-big, 0.0, 1.0, 0.0])
+    with np.errstate(all="raise"):
+        assert_array_equal([1e300, 1e300, 4.0, 0.0], squared_errors(predicted, truth))
+
+
+@pytest.mark.parametrize(
+    ("shares", "said", "truth", "expected"),
+    [
+        ([0.2, 0.8], 1, 1, [0.0, 0.8, 2 * 0.2**2, 0.8, 0.8]),
+        ([0.7, 0.3], 0, 1, [1.0, 0.3, 2 * 0.7**2, 0.7, 0.3]),
+        ([0.9], 0, 0, [0.0, 0.9, 2 * 0.1**2, 0.9, 0.1]),  # the rest belongs to a label that is not known yet
+        ([0.2, 0.8], NOTHING, 1, [math.nan] * 5),
+        ([0.2, 0.8], GONE, 1, [1.0, 0.8, 2 * 0.2**2, math.nan, 0.8]),  # a retired label was a prediction: an error
+    ],
+)
+def test_the_facts_of_a_row_match_their_definitions(shares, said, truth, expected):
+    """Loss, probability of the truth, Brier score, probability of the predicted class, score of the second class."""
+    rows = np.array([shares])
+    rows.flags.writeable = False  # read-only rows are accepted
+    facts = facts_of(rows, np.array([said]), np.array([truth]))[[LOSS, P_TRUE, BRIER, CONFIDENCE, SCORE], 0]
+    assert expected == pytest.approx(facts.tolist(), rel=1e-14, nan_ok=True)
+
+
+def test_the_brier_score_is_summed_over_all_classes():
+    """It agrees with a slow computation from whole rows."""
+    rng = np.random.default_rng(0)
+    shares, truth = rng.dirichlet(np.ones(4), 30), rng.integers(0, 4, 30)
+    expected = [((row - np.eye(4)[y]) ** 2).sum() for row, y in zip(shares, truth, strict=True)]
+    assert_allclose(expected, facts_of(shares, shares.argmax(axis=1), truth)[BRIER])
+
+
+@pytest.mark.parametrize(("said", "truth"), [(2, 0), (0, -1), (0, 2)])
+def test_a_class_without_a_probability_is_refused(said, truth):
+    """Probabilities out of range are never read."""
+    with pytest.raises(IndexError, match="without a probability"):
+        facts_of(np.array([[0.2, 0.8]]), np.array([said]), np.array([truth]))
+
+
+def test_losses_are_new_arrays():
+    """Returned arrays stay the same when the next rows are scored."""
+    first = squared_errors(np.array([1.0]), np.array([0.0]))
+    squared_errors(np.array([0.0]), np.array([0.0]))
+    assert_array_equal([1.0], first)
+    facts = facts_of(np.array([[0.5, 0.5]]), np.array([0]), np.array([1]))
+    facts_of(np.array([[0.5, 0.5]]), np.array([0]), np.array([0]))
+    assert_array_equal([1.0], facts[LOSS])
+
+
+PRIORS = {2: [0.95, 0.05], 4: [0.5, 0.3, 0.15, 0.05]}
+ROWS = 3000
+
+
+@pytest.fixture(params=PRIORS, scope="module")
+def rows(request):
+    """Labels, probabilities and the report of the metrics."""
+    K, rng = request.param, np.random.default_rng(1)
+    y = rng.choice(K, ROWS, p=PRIORS[K])
+    P = np.exp(1.5 * rng.normal(size=(ROWS, K)) + 2.0 * (y[:, None] == np.arange(K)) + np.log(PRIORS[K]))
+    P /= P.sum(axis=1, keepdims=True)
+    metrics = ClassificationMetrics()
+    metrics.absorb(P.argmax(axis=1), y, facts_of(P, P.argmax(axis=1), y), K)
+    return y, P, metrics.report()
+
+
+def spans(rows):
+    """Name, report, labels, probabilities and weights of each span."""
+    y, P, report = rows
+    yield "overall", report["overall"], y, P, np.ones(ROWS)
+    yield "window", report["window"], y[-1000:], P[-1000:], np.ones(1000)
+    yield "fading", report["fading"], y, P, 0.999 ** np.arange(ROWS)[::-1]
+
+
+def test_classes_are_scored_like_scikit_learn(rows):
+    """Precision, recall, F1, support and confusion of each class; fading counts are rounded to three digits."""
+    for _, found, y, P, w in spans(rows):
+        said = P.argmax(axis=1)
+        expected = theirs.precision_recall_fscore_support(y, said, sample_weight=w)
+        own = [[one[name] for one in found["per_class"].values()] for name in ("precision", "recall", "f1", "support")]
+        assert_allclose(expected, own, atol=6e-4)
+        assert_allclose(theirs.confusion_matrix(y, said, sample_weight=w), found["confusion"]["counts"], atol=6e-4)
+
+
+def test_the_ranking_is_exact_to_its_bins(rows):
+    """ROC AUC and average precision equal scikit-learn's for binned scores, and are close to those without bins."""
+    if rows[1].shape[1] != 2:
+        assert "roc_auc" not in rows[2]["overall"]
+        return
+    for name, found, y, P, w in spans(rows):
+        bins = [score_bin(p) for p in P[:, 1]]
+        areas = {"roc_auc": theirs.roc_auc_score, "average_precision": theirs.average_precision_score}
+        for area, of in areas.items():
+            assert of(y, bins, sample_weight=w) == pytest.approx(found[area]), name
+            assert of(y, P[:, 1], sample_weight=w) == pytest.approx(found[area], abs=0.01), name

@@ -1,4 +1,4 @@
-"""Prequential metrics of a regression, and saved and loaded states, compared with a recomputation from all rows."""
+"""Prequential metrics of a regression, its median error and its baseline, compared with a computation from all rows."""
 
 import json
 import math
@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.entry import Reset
 from core.metrics import ClassificationMetrics, RegressionMetrics, regression_batch
+from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering
 from core.metrics.regression import AS_NOW, NOTHING
+from core.model import read
 from tests.core.metrics.prequential_oracle import (
     SPANS,
     assert_close,
@@ -20,6 +23,7 @@ from tests.core.metrics.prequential_oracle import (
     random_numbers,
     reg_scores,
 )
+from tests.core.twin import Fed
 
 BIG = 1.7976931348623157e308
 WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e150, -1e200, 5e-324, 1e-160])
@@ -130,3 +134,120 @@ def test_a_saved_state_continues_with_the_same_bits(n):
         assert sum(array.nbytes for array in metrics.to_arrays()[0].values()) == metrics.nbytes
         assert saved["scalars"].flags.writeable
     assert 2500 > ClassificationMetrics().nbytes
+
+
+SPANS = ("overall", "window", "fading")
+
+
+def far(n, level, own, seed=0):
+    """Predictions and labels of n rows around a level, the first prediction 0; ``own`` scales the errors."""
+    rng = np.random.default_rng(seed)
+    truth = level + rng.normal(size=n)
+    predicted = truth + own * rng.normal(size=n)
+    predicted[0] = 0.0
+    return predicted, truth
+
+
+def ratios(metrics):
+    """The model's error relative to the baseline's, from every figure that is reported."""
+    report, quality = metrics.report(), metrics.quality()
+    report["overall"]["baselines"] = report["baselines"]
+    pairs = [(report["paired"][name], report[name]["baselines"]["last_value"]) for name in SPANS]
+    found = [own[score] / last[score] for own, last in pairs for score in last]
+    point = report["history"][-1]
+    found += [point["paired"] / point["last_value"], point["paired_overall"] / point["last_value"]]
+    return [*found, quality.error_ratio, metrics.headline()["paired_score"] / metrics.headline()["baseline"]]
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(30, 2200),
+    st.sampled_from([0.0, 1e3, -1e6, 1e9]),
+    st.sampled_from([0.2, 5.0]),
+    st.integers(0, 99),
+)
+def test_the_first_row_decides_nothing(n, level, own, seed):
+    """However far labels are from 0, a model is better exactly if its errors are smaller than the last value's."""
+    found = ratios(fed(RegressionMetrics(), far(n, level, own, seed), [1, 7]))
+    assert all((ratio < 1.0) == (own < 1.0) for ratio in found)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])
+def test_a_model_is_judged_on_the_rows_of_the_baseline(algorithm):
+    """In its summary and its quality, from the first batch on, and again after a reset."""
+    model = Fed({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None})
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 1))
+    y = (1e3 + 5.0 * X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
+    for _ in range(2):
+        model.learn(X, y)
+        summary, report = read.summary(model.machine), model.report
+        assert (report["overall"]["mse"], report["paired"]["overall"]["mse"]) == (summary.score, summary.paired_score)
+        assert summary.paired_score < summary.score
+        first = summary.score * 300 - summary.paired_score * 299
+        assert first == pytest.approx(y[0] ** 2, rel=0.01)
+        assert (summary.paired_score < summary.baseline) == (read.quality(model.machine.own).error_ratio < 1.0)
+        model.commit(Reset())
+        assert read.summary(model.machine).paired_score is None
+
+
+RELATIVE = 1 / 32
+
+
+def told(errors, sizes=()):
+    """The metrics of rows with these errors."""
+    return fed(RegressionMetrics(), (np.asarray(errors, dtype=float), np.zeros(len(errors))), sizes)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 3e7, 1e15])
+@pytest.mark.parametrize("shape", ["normal", "lognormal", "exponential"])
+def test_the_median_is_within_its_error(scale, shape):
+    """Over all rows and in the window, whatever the unit; with an odd number of rows it is exact in the window."""
+    errors = scale * getattr(np.random.default_rng(3), shape)(size=2501)
+    report = told(errors).report()
+    assert np.median(np.abs(errors)) == pytest.approx(report["overall"]["median_ae"], rel=RELATIVE)
+    assert np.median(np.abs(errors[-1000:])) == pytest.approx(report["window"]["median_ae"], rel=1e-12)
+
+
+def test_the_fading_median_is_that_of_the_weights():
+    """Half of the weight is below it, up to the width of a bin."""
+    errors = np.random.default_rng(4).lognormal(size=3000) * np.linspace(1, 30, 3000)
+    found = told(errors).report()["fading"]["median_ae"]
+    order = np.argsort(errors)
+    weights = (0.999 ** np.arange(3000)[::-1])[order]
+    expected = errors[order][np.searchsorted(weights.cumsum(), weights.sum() / 2)]
+    assert expected == pytest.approx(found, rel=RELATIVE)
+
+
+@pytest.mark.parametrize(("error", "expected"), [(0.0, 0.0), (1e-30, 0.0), (1e19, 1e19), (1e300, 2.0**64)])
+def test_errors_beyond_the_range_are_clipped(error, expected):
+    """Too small an error counts as 0, too large a one as the largest."""
+    assert expected == pytest.approx(told([error] * 3).report()["overall"]["median_ae"], rel=RELATIVE)
+
+
+def test_memory_grows_with_the_octaves_in_use():
+    """Errors of one magnitude take little memory, and errors of all magnitudes a bounded amount."""
+    assert 6_000 > told([1.0, 1.5, 0.0]).nbytes
+    assert 2 * 8 * (1 + OCTAVES * PER_OCTAVE) + 6_000 > told([1e-300, 1e-19, 1.0, 1e300]).nbytes
+
+
+@given(st.floats(0, 1e25))
+def test_a_bin_covers_its_range(error):
+    """There are sixteen bins of equal width between powers of two."""
+    place = bin_of(error)
+    if place == ZERO:
+        assert error < 2.0**-64
+    elif error < 2.0**64:
+        octave, part = divmod(place, PER_OCTAVE)
+        low = math.ldexp(1 + part / PER_OCTAVE, octave - 64)
+        assert low <= error < low + math.ldexp(1 / PER_OCTAVE, octave - 64)
+
+
+def test_counts_keep_their_bins_when_the_range_grows():
+    """It grows on either side; the count of zeros stays first."""
+    counts = np.arange(1.0, 2 * (1 + PER_OCTAVE) + 1).reshape(2, -1)
+    wider, first = covering(counts, 64, np.array([0.0, 2.0**-1, 7.9]))
+    assert (63, 1 + 4 * PER_OCTAVE) == (first, wider.shape[1])
+    assert counts[:, 0].tolist() == wider[:, 0].tolist()
+    assert counts[:, 1:].tolist() == wider[:, 1 + PER_OCTAVE : 1 + 2 * PER_OCTAVE].tolist()
+    assert counts.sum() == wider.sum()

@@ -14,7 +14,7 @@ from core.contract import Prediction
 from core.learners.catalogue import ALGORITHMS
 from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
 from tests.benchmarks.streams.generators import fraud, sea
-from tests.core.model.scored_answers import answered, answers_of, scored
+from tests.core.model.test_answers import answered, answers_of, scored
 from tests.core.twin import Fed
 
 

@@ -32,7 +32,7 @@ from core.switching.mixture import Mixture
 from tests.core.features.schemas import MIXED, schema
 from tests.core.metrics.prequential_oracle import random_classes, random_numbers
 from tests.core.state.hostile import hostile
-from tests.core.switching.mappings import KINDS, mapping_of
+from tests.core.switching.test_linear_mapping import KINDS, mapping_of
 
 N = 1300
 RNG = np.random.default_rng(7)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from core.switching import ridge
 from core.switching.linear_mapping import LinearMapping
 from core.switching.ridge import RIDGE, RIDGES, chosen
-from tests.core.switching.mappings import mapping_of
+from tests.core.switching.test_linear_mapping import mapping_of
 from tests.papers.switches import Life, Spaces, image
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from core.entry import Overlap, Switch
 from core.features import parse_features
 from core.switching.linear_mapping import LinearMapping
-from tests.core.switching.mappings import mapping_of
+from tests.core.switching.test_linear_mapping import mapping_of
 from tests.core.twin import Fed
 
 
