@@ -19,6 +19,7 @@ from tests.core.refusals import problems
 from tests.core.twin import Fed
 
 LEAST = {"algorithm": "dfop", "task": "classification"}
+BOTH = {"class_mean": {"delta": 0.05, "batch_size": 200}, "error_rate": {"delta": 0.05, "batch_size": 200}}
 
 
 def refusal(**changes):
@@ -47,10 +48,7 @@ def test_every_default_is_filled_in():
         "labels": None,
         "missing": "error",
         "seed": 0,
-        "watch": {
-            "class_mean": {"delta": 0.05, "batch_size": 200},
-            "error_rate": {"delta": 0.05, "batch_size": 200},
-        },
+        "watch": BOTH,
         "on_drift": "report",
     }
     assert expected == Config.parse(LEAST).to_json()
@@ -95,6 +93,8 @@ def test_bodies_that_mean_the_same_are_the_same(one, other):
         ({"task": "regression"}, {}),
         ({"class_costs": {"a": 1}}, {}),
         ({"metrics": {"window": 20}}, {}),
+        ({"on_drift": "reset"}, {}),
+        ({"on_drift": "reset"}, {"on_drift": "forget"}),
         ({"labels_due": {"after_s": 5, "then": "drop"}}, {}),
         (
             {"labels_due": {"after_s": 5, "then": {"label": 1}}},
@@ -134,6 +134,13 @@ def test_a_configuration_survives_json(body):
 
 
 TASKS = ["classification", "regression"]
+KINDS, ACTIONS = ("class_mean", "error_rate"), ["report", "reset", "forget"]
+NAMES = [*KINDS, "episode_rows", "cooldown_rows", "unlabelled"]
+UNFIT = {
+    "delta": (-0.1, 0, 1, 1.0, 1.5, "0.05", True, math.nan, None),
+    "batch_size": (1, 0, 10_001, 2.5, "200", True, None),
+}
+RANGES = {"delta": "> 0 and < 1", "batch_size": ">= 2 and <= 10000"}
 YES_OR_NO = {"labels": ["no", "yes"]}
 KNOWN_PARAMS = ["bias", "forgetting_rate", "initial_variance", "random_features", "scaling", "variant"]
 
@@ -178,10 +185,29 @@ KNOWN_PARAMS = ["bias", "forgetting_rate", "initial_variance", "random_features"
         ),
         ({"class_costs": {f"class {k}": 2 for k in range(101)}}, "class_costs", ANY),
         ({"class_costs": {"a": 2}, "task": "regression"}, "class_costs", ANY),
+        *(
+            ({"watch": {kind: {name: value}}}, f"watch.{kind}.{name}", RANGES[name])
+            for kind in KINDS
+            for name, values in UNFIT.items()
+            for value in values
+        ),
+        *(({"watch": {kind: {"batchsize": 200}}}, f"watch.{kind}.batchsize", [*RANGES]) for kind in KINDS),
+        *(
+            ({"watch": {name: value}}, f"watch.{name}", ">= 0 and <= 1e+09")
+            for name in ("episode_rows", "cooldown_rows")
+            for value in (-1, 1.5, "100", True, None, 10**9 + 1)
+        ),
+        *(({"watch": {"unlabelled": value}}, "watch.unlabelled", [True, False]) for value in (0, 1, "true", None, {})),
+        *(({"watch": value}, "watch", NAMES) for value in (1, ["class_mean"])),
+        ({"watch": {"mean": {}}}, "watch.mean", NAMES),
+        ({"watch": {"class_mean": 0.05}}, "watch.class_mean", [*RANGES]),
+        *(({"on_drift": value}, "on_drift", ACTIONS) for value in ("restart", None, ["reset"])),
+        ({"on_drift": "reset", "watch": None}, "on_drift", ["report"]),
+        ({"on_drift": "forget", "watch": {}}, "on_drift", ["report"]),
     ],
 )
 def test_a_wrong_value_is_named_with_the_allowed_ones(body, field, allowed):
-    """Unknown, of another type or out of range: the refusal gives its path and its range or choices."""
+    """Unknown, of another type or out of range: path and range or choices; an action needs a test that triggers it."""
     found = refusal(**body)
     assert {field} == {*found}
     assert allowed == found[field].allowed
@@ -218,11 +244,6 @@ def test_a_wrong_type_is_refused_with_the_right_one(param, value, problem):
     assert problem == problems(param.check, value)[0].problem
 
 
-def test_unusual_labels_are_labels():
-    """0, false and "" are labels like any other, also together."""
-    assert (0, False, "") == Config.parse({**LEAST, "labels": [0, False, ""]}).labels
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.id)
 @pytest.mark.parametrize("d", [1, 7, 40])
 def test_the_announced_size_is_the_size(monkeypatch, algorithm, d):
@@ -256,3 +277,38 @@ def test_a_field_among_the_parameters_is_sent_back_to_its_place():
     found = refusal(params={"class_costs": {"UP": 2}, "missing": "mean", "bias": True})
     assert {"params.class_costs", "params.missing"} == {*found}
     assert 'is a field of the model: write it next to "params"' == found["params.missing"].problem
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, BOTH),
+        ({"watch": {"class_mean": {}, "error_rate": {"delta": 0.05}}}, BOTH),
+        (
+            {"watch": {"error_rate": {"delta": 0.01, "batch_size": 50}}},
+            {"error_rate": {"delta": 0.01, "batch_size": 50}},
+        ),
+        ({"watch": {"class_mean": {}, "error_rate": None}}, {"class_mean": BOTH["class_mean"]}),
+        ({"watch": {"error_rate": None}}, None),
+        ({"watch": {"episode_rows": 1000, "cooldown_rows": 0}}, BOTH),
+        ({"watch": {"episode_rows": 50}}, {**BOTH, "episode_rows": 50}),
+        ({"watch": {"cooldown_rows": 50, "error_rate": {}}}, {"error_rate": BOTH["error_rate"], "cooldown_rows": 50}),
+        ({"watch": {"cooldown_rows": 50, "error_rate": None}}, None),
+        ({"watch": {"unlabelled": True}}, {**BOTH, "unlabelled": True}),
+        ({"watch": {"unlabelled": True, "class_mean": None}}, {"error_rate": None, "unlabelled": True}),
+        ({"watch": {}}, None),
+        ({"watch": None}, None),
+    ],
+)
+def test_a_watch_lists_the_tests_that_run(given, expected):
+    """Left out, or with other keys only: both run; otherwise those listed and not null; without any it is null."""
+    config = Config.parse({**LEAST, **given})
+    assert expected == config.to_json()["watch"]
+    assert config.canonical == Config.parse({**LEAST, "watch": expected}).canonical
+
+
+def test_sparse_rows_have_no_class_means():
+    """Columns of sparse rows mix all names: only the error test runs; a refusal of the other lists what is allowed."""
+    sparse = Config.parse({**LEAST, "algorithm": "sparse_dfop"})
+    assert {"error_rate": BOTH["error_rate"]} == sparse.to_json()["watch"]
+    assert NAMES[1:] == refusal(algorithm="sparse_dfop", watch={"class_mean": {}})["watch.class_mean"].allowed
