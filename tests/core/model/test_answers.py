@@ -12,7 +12,7 @@ from core.contract import Prediction
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
-from core.metrics.class_kernels import CLASS_ROWS, SEEN
+from core.metrics.class_kernels import SEEN
 from core.model import save
 from core.model.class_answers import ClassAnswers
 from core.model.rows import BlockRows
@@ -70,24 +70,19 @@ class Model(Fed):
 
 
 @pytest.mark.parametrize("algorithm", CLASSIFIERS)
-def test_before_the_first_row_all_declared_labels_are_equally_probable(algorithm):
-    """The prediction is the first declared label."""
+@pytest.mark.parametrize(
+    ("rows", "label", "twelfths"),
+    [([], "no", [4, 4, 4]), (["no"] * 3, "no", [10, 1, 1]), (["yes"] * 3, "yes", [1, 10, 1])],
+    ids=["none", "no", "yes"],
+)
+def test_declared_labels_stay_possible_whatever_was_seen(algorithm, rows, label, twelfths):
+    """Before the first row all are equally probable; three rows make none certain; the declared order stays."""
     model = Model(algorithm, labels=DECLARED)
-    label, shares = model.returned()
-    assert "no" == label
-    assert list(shares) == DECLARED
-    assert_allclose(list(shares.values()), 1 / 3)
-
-
-@pytest.mark.parametrize("algorithm", CLASSIFIERS)
-def test_a_label_that_was_never_seen_stays_possible(algorithm):
-    """Three rows of "no" do not make it certain; labels keep the declared order, even if "yes" comes first."""
-    for seen, expected in (("no", [0.875, 0.125]), ("yes", [0.125, 0.875])):
-        model = Model(algorithm, labels=["no", "yes"])
-        model.say([seen] * 3)
-        label, shares = model.returned()
-        assert (seen, ["no", "yes"]) == (label, list(shares))
-        assert_allclose(expected, list(shares.values()))
+    if rows:
+        model.say(rows)
+    said, shares = model.returned()
+    assert (label, DECLARED) == (said, [*shares])
+    assert_allclose(twelfths, 12 * np.array([*shares.values()]))
 
 
 def test_the_first_row_of_a_model_without_labels_is_not_scored():
@@ -200,6 +195,9 @@ def test_a_tracked_prediction_is_scored_as_returned():
     assert 0 < strange.p_true[0] < 1
 
 
+# -- classes with few rows
+
+
 ROWS = 2000
 STREAMS = {
     "mixed": lambda: generators.mixed_kinds(0, ROWS),
@@ -255,23 +253,6 @@ def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
     said = model.predict(X[new]).value
     found = np.mean([model.machine.labels.labels[k] == labels[new[0]] for k in said])
     assert found > (0.5 if algorithm == "dynamic_odm" else 0.9)
-
-
-def answers(counts):
-    found = answers_of([f"c{k}" for k in range(len(counts))])
-    found.metrics.by_class = np.zeros((CLASS_ROWS, len(counts)))
-    found.metrics.by_class[SEEN] = counts
-    return found
-
-
-@pytest.mark.parametrize("counts", [[1, 999, 1000], [2, 1, 4000], [10, 1, 90], [0, 3, 50]])
-def test_the_priors(counts):
-    """Laplace's share over the even one, to the power 1 / n_k^2; at most 1, and zero rows count as one."""
-    own = np.maximum(counts, 1.0)
-    expected = np.array([0.5, 0.3, 0.2]) * np.minimum(1, 3 * (own + 1) / (sum(counts) + 3)) ** (1 / own**2)
-    p = np.array([[0.5, 0.3, 0.2]])
-    said = answered(answers(counts), Prediction(p.argmax(axis=1), p)).probabilities[0]
-    assert_allclose(expected / expected.sum(), said, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_count_whether_they_were_scored_or_not():
