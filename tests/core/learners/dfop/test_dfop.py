@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import core.learners.dfop.blocks
-import core.learners.dfop.learner
 from core.learners.catalogue import find
-from core.learners.dfop.kernels import FORGOTTEN, NOISE, ROWS
+from core.learners.dfop.kernels import NOISE, ROWS
 from tests.core.learners.streams import learner_of
 from tests.core.refusals import problems
 
@@ -74,27 +72,20 @@ def flat(learner):
     return np.append(weights.coefficients[0], weights.bias[0])
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("p0", [1e-2, 1e3, 1e6])
 @pytest.mark.parametrize(("algorithm", "rate"), [("dfop", 0.01), ("dfop", 1e-4), ("rls", None)])
-def test_weights_are_the_batch_solution(algorithm, rate, p0):
+def test_weights_are_the_batch_solution(algorithm, rate, p0, bias):
     """After any number of rows before the first leak, w minimises the discounted objective including the prior."""
     X, y = exciting(300)
-    params = {"initial_variance": p0} | ({} if rate is None else {"forgetting_rate": rate})
-    learner = build(algorithm, **params)
+    params = {"initial_variance": p0, "bias": bias} | ({} if rate is None else {"forgetting_rate": rate})
+    learner, rows = build(algorithm, **params), with_bias(X) if bias else X
     for begin, end in ((0, 1), (1, 5), (5, 300)):
         learner.learn(X[begin:end], y[begin:end])
         discounts = np.full(end, 1.0 - (rate or 0.0))
-        expected = batch_solution(with_bias(X[:end]), y[:end], discounts, p0 * (rate or 1.0))
-        assert_allclose(expected, flat(learner), rtol=1e-7, atol=1e-9)
-
-
-def test_weights_without_a_bias_are_the_batch_solution():
-    """Without the bias column the objective has none either."""
-    X, y = exciting(200)
-    learner = build("dfop", bias=False)
-    learner.learn(X, y)
-    assert_allclose(batch_solution(X, y, np.full(200, 0.99), 10.0), learner.weights().coefficients[0], rtol=1e-8)
-    assert_array_equal([0.0], learner.weights().bias)
+        expected = batch_solution(rows[:end], y[:end], discounts, p0 * (rate or 1.0))
+        assert_allclose(expected, flat(learner)[: rows.shape[1]], rtol=1e-7, atol=1e-9)
+    assert bias == learner.weights().bias.any()
 
 
 @settings(max_examples=30, deadline=None)
@@ -131,26 +122,6 @@ def test_predictions_match_the_literal_equations(rate, tolerance):
     expected = [oracle.learn(x, target) for x, target in zip(with_bias(X), y, strict=True)]
     assert_allclose(expected, learner.learn(X, y).value, rtol=tolerance, atol=tolerance * 10)
     assert_allclose(oracle.w, flat(learner), rtol=tolerance * 10, atol=tolerance)
-
-
-@pytest.mark.parametrize(("rate", "interval"), [(0.5, 9), (0.3, 19), (0.1, 65), (0.01, 686), (0.001, 6896)])
-def test_leaks_lie_on_the_absolute_grid(rate, interval):
-    """The amount forgotten since the last leak is zero exactly at row numbers divisible by floor(6.9/-ln(1-mu))."""
-    n = 3 * interval
-    X, y = exciting(n)
-    learner = build("dfop", forgetting_rate=rate)
-    for t in range(n):
-        learner.learn(X[t : t + 1], y[t : t + 1])
-        assert ((t + 1) % interval == 0) == (learner.counters[0, FORGOTTEN] == 0)
-
-
-@pytest.mark.parametrize("rate", [0.3, 0.1, 0.01])
-def test_the_leak_does_not_change_what_is_learned_from_exciting_rows(rate, monkeypatch):
-    """Predictions with and without the leak agree to four digits."""
-    X, y = exciting(3000)
-    leaking = build("dfop", forgetting_rate=rate).learn(X, y).value
-    monkeypatch.setattr(core.learners.dfop.learner, "LEAK_SIZE", 0.0)
-    assert_allclose(build("dfop", forgetting_rate=rate).learn(X, y).value, leaking, atol=1e-4 * y.std())
 
 
 # Classes ----------------------------------------------------------------------------------------------------------
