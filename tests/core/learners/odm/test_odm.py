@@ -45,6 +45,7 @@ def test_anytime_equals_the_oracle(lam, mu, theta, bias):
     oracle = Anytime(4 + bias, lam, mu, theta)
     assert_allclose(*follow(learner, oracle, X, y, bias), atol=1e-10)
     assert_allclose(np.exp(oracle.logs), learner.info()["epoch_weights"], atol=1e-10)
+    assert [8 * 2**at for at in range(len(oracle.logs))] == learner.info()["epochs"]
 
 
 @pytest.mark.parametrize(("T", "C", "V"), [(300, 40.0, 1.0), (300, 0.5, 30.0), (1000, 1e-3, 1e-6)])
@@ -59,28 +60,22 @@ def test_the_papers_variant_equals_the_oracle(T, C, V):
 
 @pytest.mark.parametrize("params", [{}, {"variant": "paper"}, {"learning_rate": 0.05}, {"step": "explicit"}])
 def test_odm_is_one_candidate(params):
-    """``odm`` takes the steps of one candidate, whatever kind of step is configured."""
+    """It takes the steps of one candidate, of the configured kind; ``forget`` begins them again from its weights."""
     X, y = stream(200)
     learner = built("odm", **params)
     explicit = "learning_rate" not in params and bool(params)
     oracle = Candidate(5, None, 10.0, 0.1, 0.1, explicit, params.get("learning_rate"))
     squares = MeanSquare()
     for i in range(len(y)):
+        if i == 120:
+            learner.forget()
+            oracle.rows = 0
         x = np.append(X[i], 1.0)
         q, x = squares.absorb(x), squares.near(x)
         oracle.step(x, 2.0 * y[i] - 1.0, 20.0 * (max(q, x @ x) if explicit else q) / 0.81)
         learner.learn(X[i : i + 1], y[i : i + 1])
         weights = learner.weights()
         assert_allclose(oracle.w, [*weights.coefficients[1], weights.bias[1]], atol=1e-10)
-
-
-@pytest.mark.parametrize(("rows", "epochs"), [(0, 1), (7, 1), (8, 2), (15, 2), (16, 3), (1000, 8), (1024, 9)])
-def test_candidates_grow_with_the_rows(rows, epochs):
-    """There is one more after 8, 16, 32 ... rows; their weights add up to one."""
-    learner = built()
-    learner.learn(*stream(rows))
-    assert [8 * 2**i for i in range(epochs)] == learner.info()["epochs"]
-    assert_allclose(1.0, sum(learner.info()["epoch_weights"]), rtol=1e-12)
 
 
 def test_a_fixed_number_of_candidates_stays():
@@ -91,16 +86,6 @@ def test_a_fixed_number_of_candidates_stays():
     learner.learn(X, y)
     assert [8, 16, 32] == learner.info()["epochs"]
     assert not learner.weights().coefficients.any()  # 64 rows end every epoch
-
-
-def test_splitting_leaves_the_tail_most_of_its_weight():
-    """At the end of its last epoch only the tail has learned anything, and it keeps K/(K + 1) of its weight."""
-    X, y = stream(16)
-    learner = built()
-    learner.learn(X, y)
-    assert not learner.W[0, :2].any()
-    assert learner.W[0, 2].any()
-    assert_allclose(2.0, learner.shares[2] / learner.shares[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("explicit", [False, True])
@@ -165,22 +150,6 @@ def test_restarts_follow_a_change():
     bank, single = (built(name).learn(X, y).value for name in ("dynamic_odm", "odm"))
     assert (bank == y)[late].mean() > 0.8
     assert (single == y)[late].mean() < 0.5
-
-
-def test_forgetting_starts_the_steps_again():
-    """After ``forget`` a candidate keeps its weights and takes the steps of a new epoch."""
-    X, y = stream(120)
-    learner, oracle, squares = built("odm"), Candidate(5, None, 10.0, 0.1, 0.1, False), MeanSquare()
-    for i in range(len(y)):
-        if i == 80:
-            learner.forget()
-            oracle.rows = 0
-        x = np.append(X[i], 1.0)
-        kappa = 20.0 * squares.absorb(x) / 0.81
-        oracle.step(squares.near(x), 2.0 * y[i] - 1.0, kappa)
-        learner.learn(X[i : i + 1], y[i : i + 1])
-    weights = learner.weights()
-    assert_allclose(oracle.w, [*weights.coefficients[1], weights.bias[1]], atol=1e-10)
 
 
 def test_a_majority_vote_counts_signs():
