@@ -96,7 +96,7 @@ CASES = {
     "unknown categories": Case(partial(of, columns.CATEGORIES), columns.RAW, np.arange(5.0)),
     **{
         f"{algorithm} {task} beside a model outside": Case(
-            partial(of, outside.body(algorithm, task)), outside.X, y, {"outside": served}
+            partial(of, outside.body(algorithm, task)), outside.X[:300], y[:300], {"outside": served[:300]}
         )
         for algorithm in ("dfop", "observer")
         for task, y, served in (
@@ -115,12 +115,12 @@ CASES = {
             ("classification", ", found by its learner", drift.OF_ITS_OWN),
         )
     },
-    "challengers": challenged(challengers.MODEL, challengers.rotating(1500, False), slow={"algorithm": "fesl_s"}),
+    "challengers": challenged(challengers.MODEL, challengers.rotating(1200, False), slow={"algorithm": "fesl_s"}),
     "challengers of numbers": challenged(
-        challengers.PRICES, challengers.rotating(1500, True), slow={"algorithm": "fesl_s"}
+        challengers.PRICES, challengers.rotating(1200, True), slow={"algorithm": "fesl_s"}
     ),
     "challengers at a drift": challenged(
-        challengers.MODEL, challengers.stream(1200, classes="uvv"), other={"algorithm": "dynamic_odm"}
+        challengers.MODEL, challengers.stream(800, classes="uvv"), other={"algorithm": "dynamic_odm"}
     )._replace(drifts=True),
 }
 
@@ -161,13 +161,17 @@ def drifts(model: Model) -> list[Drift]:
     return [replace(event, version=0, index=0, time_ms=0) for event in model.outbox.after((0, 0, -1))]
 
 
+@pytest.mark.slow_but(
+    "kind *", "discounts", "weights*", "* scaled", "unknown categories", "* beside a model outside", "challengers*",
+    "reset at *", "report at *, found by its learner", "report at * regression, in episodes", "forget at * regression",
+)  # fmt: skip
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_any_cut_leaves_the_same_model(case: Case) -> None:
     """One entry, several segments per entry saved in between, merged entries: all give the model of single rows."""
     count = len(case.X)
     single, said = learned(case, [[rows] for rows in case.segments(range(count))])
     found = [learned(case, [[*case.segments(())]])]
-    for seed in range(1 + 100 // count):
+    for seed in range(1 + 40 // count):
         segments = [*case.segments(np.random.default_rng(seed).integers(1, count, 3 + count // 9).tolist())]
         together = [segments[at : at + 2 + seed] for at in range(0, len(segments), 2 + seed)]
         found.append(learned(case, together, saves=True))
