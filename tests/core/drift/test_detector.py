@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from core.drift.detector import DriftDetector, detector_bytes
 from core.drift.detector import WatchTest as Settings
-from core.state.envelope import dump
+from tests.core.learners.streams import state
 
 
 class Oracle:
@@ -131,10 +131,6 @@ def stream(regression=False, rows=3000, seed=0):
     return X, y, (rng.random(rows) < 0.1 + 0.5 * jump).astype(np.float64)
 
 
-def state(built):
-    return dump(*built.to_arrays())
-
-
 def absorbed(built, X, y, loss, cuts=()):
     """Alarms, with row numbers counted from the start of the stream."""
     ends = sorted({*cuts, len(X)} - {0})
@@ -155,7 +151,7 @@ def test_alarms_match_the_definition(regression, batch, declared):
     if declared:
         ranges[:, 0] = -3.0, 6.0
         ranges[0, 1] = 4.0
-    X, y, loss = stream(regression, 1700)
+    X, y, loss = stream(regression, 1000)
     oracle = Oracle(ranges, regression, 0.3, batch, 1 if regression else CLASSES)
     expected = [alarm for i in range(len(X)) for alarm in oracle.absorb(X[i], y[i], loss[i], i)]
     found = absorbed(watch(regression, batch, ranges), X, y, loss)

@@ -50,7 +50,7 @@ def minmax(column):
     return np.array([(own[-1] - own.min()) / np.ptp(own) if np.ptp(own) else 0.0 for own in seen])
 
 
-def table(rows=3000, seed=0):
+def table(rows, seed=0):
     """Normal, skewed, drifting, binary, constant, large and small columns, with outliers."""
     rng = np.random.default_rng(seed)
     normal = rng.normal(size=rows)
@@ -69,7 +69,7 @@ def table(rows=3000, seed=0):
 @pytest.mark.parametrize(("kind", "oracle"), [("standard", standard), ("robust", robust), ("minmax", minmax)])
 def test_it_computes_its_definition(kind, oracle):
     """Every row of every kind of column equals that of the slow, literal form."""
-    X = table()
+    X = table(3000 if kind == "robust" else 500)  # its oldest rows fade from row 2886 on
     expected = np.stack([oracle(column) for column in X.T], axis=1)
     assert_allclose(expected, Scaler(kind, X.shape[1]).absorb(X), rtol=1e-6, atol=1e-6)
 

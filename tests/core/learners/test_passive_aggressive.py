@@ -19,7 +19,7 @@ def build(task, **params):
 def test_it_learns_a_line(variant):
     """Repeated passes end without mistakes on separable rows, and within epsilon on noiseless numbers."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 3))
+    X = rng.normal(size=(200, 3))
     score = X @ [1.0, -2.0, 0.5] + 0.3
     X, score = X[np.abs(score) > 0.2], score[np.abs(score) > 0.2]
     sides, numbers = (

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -39,18 +40,15 @@ def beyond(p0, chance):
     return 1.0 if p0 >= 1 - 1e-12 else None
 
 
-def majority(labels):
-    """The most frequent label of a list, the lowest in a tie; the first label for an empty list."""
-    return min(set(labels), key=lambda label: (-labels.count(label), label)) if labels else 0
-
-
 def with_baselines(rows):
-    """Each row with whether each baseline was right, judged by the labels before it."""
-    labels = [row.truth for row in rows]
-    return [
-        row._replace(no_change=(labels[i - 1] if i else 0) == row.truth, majority=majority(labels[:i]) == row.truth)
-        for i, row in enumerate(rows)
-    ]
+    """Each row with whether each baseline was right: the last label before it, and the most frequent, ties lowest."""
+    found, last, counts = [], 0, Counter({0: 0})
+    for row in rows:
+        most = min(counts, key=lambda label: (-counts[label], label))
+        found.append(row._replace(no_change=last == row.truth, majority=most == row.truth))
+        last = row.truth
+        counts[last] += 1
+    return found
 
 
 def class_scores(rows, weights, K):

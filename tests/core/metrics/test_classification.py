@@ -31,8 +31,8 @@ from tests.core.metrics.prequential_oracle import (
 @pytest.mark.parametrize(
     ("n", "K", "window", "factor"),
     [
-        *((n, K, 1000, 0.999) for K in (2, 3) for n in (0, 1, 2, 15, 17, 999, 1000, 1001, 2300)),
-        *((n, 3, *spans) for spans in SPANS for n in (5, 10, 999, 1001, 2300)),
+        *((n, K, 1000, 0.999) for K in (2, 3) for n in (0, 1, 2, 17, 1000, 2300)),
+        *((n, 3, *spans) for spans in SPANS for n in (5, 10, 1001, 2300)),
     ],
 )
 def test_classification_metrics_match_the_full_list(n, K, window, factor):

@@ -124,7 +124,7 @@ def offsets(intervals, levels=LEVELS):
 
 def test_intervals_match_the_plainest_computation():
     """Before every row, at every level, while the ring fills and after it is full; coverage agrees, too."""
-    predicted, truth = stream(2300)
+    predicted, truth = stream(1300)
     intervals, plain = Intervals(), PlainIntervals()
     covered = []
     for said, came in zip(predicted, truth, strict=True):

@@ -83,6 +83,7 @@ def test_vigod_resets_as_asked(reset, reset_on):
     assert ({"class_mean", "error_rate"} if reset_on == "both" else {"class_mean"}) == {a.kind for _, a in alarms}
 
 
+@pytest.mark.slow_but("1-*")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_paper_s_variant_is_the_pseudo_code(kind, seed):

@@ -137,7 +137,7 @@ class Repaired:
     def __init__(self, kind, D, batch, delta=0.3, reset="full", reset_on="class_mean"):
         self.kind, self.D, self.batch, self.delta, self.reset, self.reset_on = kind, D, batch, delta, reset, reset_on
         self.classes, self.rows, self.window, self.slides, self.alarms = [], [], 0, False, []
-        self.known = np.zeros(D)
+        self.known, self.low, self.high = np.zeros(D), np.full(D, np.inf), np.full(D, -np.inf)
 
     def learn(self, X, y):
         """The a-priori class and probabilities of every row; alarms as (kind, row, class, before, after, epsilon)."""
@@ -179,6 +179,7 @@ class Repaired:
     def absorb(self, row, x, k, wrong):
         """Add the row to its class, and update that class or all of them if due."""
         self.rows.append(x)
+        self.low, self.high = np.minimum(self.low, x), np.maximum(self.high, x)
         own = self.classes[k]
         building = own.seen < self.batch
         own.seen, own.c, self.window = own.seen + 1, own.c + 1, self.window + 1
@@ -194,7 +195,7 @@ class Repaired:
             self.update(own)
         if full and not building and self.kind == "vigow":
             own.beta = float(self.batch)
-        span = np.ptp(self.rows, axis=0)
+        span = self.high - self.low
         if (span > 2 * self.known).any():
             self.known = span
             for one in self.classes:
@@ -213,7 +214,7 @@ class Repaired:
         own, n = self.classes[k], self.batch
         inverse = 1 / own.beta + 1 / n
         cut = math.sqrt(math.log(4 * self.D / self.delta) * inverse / 2)
-        recent, span = np.mean(own.rows, axis=0), np.ptp(self.rows, axis=0)
+        recent, span = np.mean(own.rows, axis=0), self.high - self.low
         before = len(self.alarms)
         if (np.abs(recent - own.m) >= cut * span).any():
             self.alarms.append(("class_mean", row, k, own.m, recent, cut))
@@ -245,6 +246,6 @@ class Repaired:
 
     def sigma(self, one):
         """(A + share .1 diag(range^2)) / nu + .01 diag(variance); 1 for a column that never varied."""
-        span, variance = np.ptp(self.rows, axis=0), np.var(self.rows, axis=0)
+        span, variance = self.high - self.low, np.var(self.rows, axis=0)
         extra = one.share * 0.1 * span**2 / one.nu + 0.01 * variance
         return one.A / one.nu + np.diag(np.where(span == 0.0, 1.0, extra))
