@@ -120,6 +120,9 @@ def test_rows_without_probabilities_have_neither_reliability_nor_ranking():
         assert found["accuracy"] is not None
 
 
+# -- single rows
+
+
 def test_squared_errors_are_capped_without_a_warning():
     """Differences that overflow, or whose square does, count as 1e300; small ones are exact."""
     big = np.finfo(float).max
@@ -170,6 +173,8 @@ def test_losses_are_new_arrays():
     facts_of(np.array([[0.5, 0.5]]), np.array([0]), np.array([0]))
     assert_array_equal([1.0], facts[LOSS])
 
+
+# -- scikit-learn on the same rows
 
 PRIORS = {2: [0.95, 0.05], 4: [0.5, 0.3, 0.15, 0.05]}
 ROWS = 3000

@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.metrics import ClassificationMetrics, RegressionMetrics, classification_batch, regression_batch
+from core.config import Config
+from core.config.scoring import FADING, ROW_NUMBERS, WINDOW
+from core.metrics import ClassificationMetrics, RegressionMetrics, classification_batch, prequential, regression_batch
 from core.metrics.class_kernels import AS_NOW, GONE, NOTHING, P_TRUE
+from core.metrics.intervals import Intervals
 from core.metrics.prequential import MARKS_MAX, Marks
+from core.model import Model
 from tests.core.metrics.prequential_oracle import (
     SPANS,
     assert_close,
@@ -26,6 +30,7 @@ from tests.core.metrics.prequential_oracle import (
     random_numbers,
     rows_of,
 )
+from tests.core.twin import Fed
 
 
 @pytest.mark.parametrize(
@@ -224,6 +229,9 @@ def test_an_empty_batch_has_no_metrics():
     assert {"rows": 0, **dict.fromkeys(names)} == regression_batch(number, number)
 
 
+# -- marks
+
+
 @pytest.mark.parametrize("metrics", [ClassificationMetrics(), RegressionMetrics()])
 def test_a_hundred_marks_are_kept_and_the_rest_counted(metrics):
     """In order, including the first and the latest; they survive the header."""
@@ -290,3 +298,49 @@ def test_invalid_marks_are_refused(header):
     """Another form, too many of them, or an impossible number of dropped ones."""
     with pytest.raises(ValueError, match="marks"):
         Marks.from_header(header)
+
+
+# -- other windows and fading factors than the defaults
+
+
+@pytest.mark.parametrize("make", [ClassificationMetrics, RegressionMetrics, Intervals])
+def test_a_state_belongs_to_one_window(make):
+    """It continues with the same bits, and metrics with another window refuse it."""
+    more = (3,) if make is ClassificationMetrics else ()
+    arrays = random_classes(150) if more else random_numbers(150)
+    metrics, restored = fed(make(40, 0.9), arrays, [], *more), make(40, 0.9)
+    restored.load_arrays(*metrics.to_arrays())
+    assert bits(fed(metrics, arrays, [], *more)) == bits(fed(restored, arrays, [3], *more))
+    with pytest.raises(ValueError, match=r"another length|shape"):
+        make().load_arrays(*metrics.to_arrays())
+
+
+def test_a_weight_belongs_to_one_fading_factor():
+    """The weight of the newest row shows how fast counts fade; another factor refuses it."""
+    arrays, header = fed(RegressionMetrics(1000, 0.9), random_numbers(150), []).to_arrays()
+    with pytest.raises(ValueError, match="weight"):
+        RegressionMetrics().load_arrays(arrays, header)
+
+
+def test_a_model_scores_as_its_configuration_says():
+    """For both tasks; the defaults of the configuration equal those of the metrics."""
+    assert (prequential.WINDOW, prequential.FADING) == (WINDOW.default, FADING.default)
+    for task in ("classification", "regression"):
+        report = Fed({"task": task, "metrics": {"window": 50, "fading": 0.95}}).report
+        assert (50, 0.95) == (report["window"]["size"], report["fading"]["factor"])
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_long_window_is_announced(task):
+    """A configuration announces exactly what the rings of a longer window take beyond the default length."""
+    held = {}
+    for window in (WINDOW.default, WINDOW.maximum):
+        config = Config.parse({"algorithm": "rls", "task": task, "metrics": {"window": window}})
+        answers = Model.first(config).own.answers
+        if task == "classification":
+            rings = [answers.metrics.arrays(window, 2)[-2]]
+        else:
+            rings = [answers.metrics.arrays(window)[-2], answers.intervals.arrays(window)[-1]]
+        held[window] = sum(ring.nbytes for ring in rings), config.state_bytes(3)
+    (short, announced_short), (long, announced_long) = held.values()
+    assert 8 * ROW_NUMBERS[task] * (WINDOW.maximum - WINDOW.default) == long - short == announced_long - announced_short

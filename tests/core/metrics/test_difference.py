@@ -122,21 +122,3 @@ def test_a_unit_scales_the_report():
     found = PairedDifference()
     found.absorb(np.array([1.0, 0.2, 0.0]), np.array([0.0, 0.2, 1 / 3]))
     assert 3.0 * (2 / 3) / 3 == pytest.approx(found.report(1, 3.0)["mean"])
-
-
-def test_a_worse_sum_of_squared_errors_is_no_reason_to_change():
-    """Clipped, its mean is significantly better, but one row in a hundred makes its total error 17 times as large."""
-    rng = np.random.default_rng(6)
-    y = rng.normal(size=5000)
-    off = 20.0 * (rng.random(5000) < 0.01)
-    first, second = 0.25 * rng.normal(size=(2, 5000)) ** 2 * [[1.0], [0.7]]
-    wild, tame = PairedDifference(), PairedDifference()
-    wild.absorb(5.0 * first, np.maximum(5.0 * second, off**2), y)
-    tame.absorb(5.0 * first, 5.0 * second, y)
-    assert min(wild.low(), tame.low()) > 0
-    assert (False, True) == (wild.favours_second(), tame.favours_second())
-    largest = PairedDifference()
-    largest.absorb(np.tile([1e300, 0.0], 5000), np.tile([0.0, 1e300], 5000), np.tile([1e300, -1e300], 5000))
-    again = PairedDifference()
-    again.load_arrays(*largest.to_arrays())
-    assert np.isfinite(again.to_arrays()[0]["scalars"]).all()

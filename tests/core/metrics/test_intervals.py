@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from core.metrics.intervals import Intervals, returned_bounds
+from tests.core.metrics.prequential_oracle import SPANS
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 STEPS = (0.002, 0.008, 0.032, 0.128)
@@ -123,10 +124,10 @@ def offsets(intervals, levels=LEVELS):
 
 
 def test_intervals_match_the_plainest_computation():
-    """Before every row, at every level, while the ring fills and after it is full; coverage agrees, too."""
+    """Before every row, at every level, while the ring fills and after it is full; coverage agrees, over any span."""
     predicted, truth = stream(1300)
     intervals, plain = Intervals(), PlainIntervals()
-    covered = []
+    others, covered = {spans: Intervals(*spans) for spans in SPANS}, []
     for said, came in zip(predicted, truth, strict=True):
         expected = plain.offsets()
         found = [tuple(pair) for pair in offsets(intervals).tolist()]
@@ -134,17 +135,17 @@ def test_intervals_match_the_plainest_computation():
             tuple(None if math.isnan(end) else end for end in pair) for pair in found
         ]
         covered.append([None if pair is None else pair[0] <= came - said <= pair[1] for pair in expected])
-        intervals.absorb(np.array([said]), np.array([came]))
+        for one in (intervals, *others.values()):
+            one.absorb(np.array([said]), np.array([came]))
         plain.learn(came - said)
-    for span, rows in zip(intervals.spans(), (covered, covered[-1000:]), strict=False):
-        for j, level in enumerate(LEVELS):
-            own = [row[j] for row in rows if row[j] is not None]
-            assert span[f"{level:g}"] == pytest.approx(sum(own) / len(own), abs=1e-12)
-    fading = intervals.spans()[2]
-    for j, level in enumerate(LEVELS):
-        weights = [0.999 ** (len(covered) - 1 - at) for at, row in enumerate(covered) if row[j] is not None]
-        hits = [row[j] for row in covered if row[j] is not None]
-        assert fading[f"{level:g}"] == pytest.approx(np.average(hits, weights=weights), abs=1e-9)
+    hits = np.array([[np.nan if hit is None else hit for hit in row] for row in covered])
+    for (window, factor), one in ({(1000, 0.999): intervals} | others).items():
+        overall, recent, fading = ([*span.values()] for span in one.spans())
+        assert np.nanmean(hits, axis=0) == pytest.approx(overall, abs=1e-12)
+        assert np.nanmean(hits[-window:], axis=0) == pytest.approx(recent, abs=1e-12)
+        weights = ~np.isnan(hits) * factor ** np.arange(len(hits))[::-1, None]
+        assert (weights * np.nan_to_num(hits)).sum(axis=0) / weights.sum(axis=0) == pytest.approx(fading, abs=1e-9)
+        assert_array_equal(intervals.residuals, one.residuals)
 
 
 @settings(max_examples=60)

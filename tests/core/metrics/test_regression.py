@@ -136,7 +136,9 @@ def test_a_saved_state_continues_with_the_same_bits(n):
     assert 2500 > ClassificationMetrics().nbytes
 
 
-SPANS = ("overall", "window", "fading")
+# -- compared with ``last_value``, on rows that both predicted
+
+SPAN_NAMES = ("overall", "window", "fading")
 
 
 def far(n, level, own, seed=0):
@@ -152,7 +154,7 @@ def ratios(metrics):
     """The model's error relative to the baseline's, from every figure that is reported."""
     report, quality = metrics.report(), metrics.quality()
     report["overall"]["baselines"] = report["baselines"]
-    pairs = [(report["paired"][name], report[name]["baselines"]["last_value"]) for name in SPANS]
+    pairs = [(report["paired"][name], report[name]["baselines"]["last_value"]) for name in SPAN_NAMES]
     found = [own[score] / last[score] for own, last in pairs for score in last]
     point = report["history"][-1]
     found += [point["paired"] / point["last_value"], point["paired_overall"] / point["last_value"]]
@@ -190,6 +192,8 @@ def test_a_model_is_judged_on_the_rows_of_the_baseline(algorithm):
         model.commit(Reset())
         assert read.summary(model.machine).paired_score is None
 
+
+# -- the median of errors, from bounded counts
 
 RELATIVE = 1 / 32
 
