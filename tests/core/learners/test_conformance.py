@@ -262,7 +262,7 @@ def test_an_invalid_state_is_refused(algorithm, task, classes):
 
 @every_case
 def test_a_learner_reports_itself(algorithm, task, classes):
-    """Announced bytes within a tenth; info as JSON, before and after rows; weights, one row per class seen."""
+    """Announced bytes within a tenth; info as JSON, before and after rows; copies of weights, one row per class."""
     params, learner = algorithm.complete({}), build(algorithm, task)
     dump({}, learner.info())
     feed(learner, stream(algorithm, task, classes))
@@ -275,6 +275,10 @@ def test_a_learner_reports_itself(algorithm, task, classes):
     if weights is not None:
         assert (classes or 1, D) == weights.coefficients.shape
         assert (classes or 1,) == weights.bias.shape
+        before = state(learner)
+        for part in weights:
+            part.fill(0.0)
+        assert before == state(learner)
 
 
 @every_case
@@ -321,6 +325,9 @@ def test_algorithms_describe_themselves(algorithm):
 def test_an_unknown_algorithm_is_refused_with_the_known_ones():
     """The refusal lists every id."""
     assert ("algorithm", "is not known", [*every()]) == problems(find, "nonsense")[0]
+
+
+# -- what the catalogue derives from a learner and its parameters
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.id)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
-import core.learners.dfop.blocks
 from core.learners.catalogue import ALGORITHMS
 from core.learners.odm import kernels
 from tests.core.learners.dfop.test_dfop import batch_solution, exciting, flat, with_bias
@@ -73,7 +72,7 @@ def test_a_block_with_weights_is_its_rows(algorithm, task, classes):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.01, 1.0), st.sampled_from([None, 0.01, 1e-3]))
 def test_least_squares_with_weights_is_the_weighted_batch_solution(seed, least, rate):
-    """The solution minimises sum c_i weight_i (y_i - w'x_i)^2 plus the prior."""
+    """The solution minimises sum c_i weight_i (y_i - w'x_i)^2 plus the prior; R is the precision of that sum."""
     X, y = exciting(60, seed=seed)
     weights = np.random.default_rng(seed).uniform(least, 3.0, 60)
     learner = build_dfop("rls" if rate is None else "dfop", **({} if rate is None else {"forgetting_rate": rate}))
@@ -82,24 +81,15 @@ def test_least_squares_with_weights_is_the_weighted_batch_solution(seed, least, 
     root = np.sqrt(weights)[:, None]
     expected = batch_solution(with_bias(X) * root, y * root[:, 0], np.full(60, lam), 1e3 * (rate or 1.0))
     assert_allclose(expected, flat(learner), rtol=1e-6, atol=1e-8)
-
-
-def test_a_row_of_weight_two_is_the_row_learned_twice():
-    """For recursive least squares: weights, covariance and precision agree."""
-    X, y = exciting(80)
-    once, twice = build_dfop("rls"), build_dfop("rls")
-    once.learn(X, y, None, np.full(80, 2.0))
-    twice.learn(np.repeat(X, 2, axis=0), np.repeat(y, 2))
-    assert_allclose(twice.W, once.W, rtol=1e-8, atol=1e-10)
-    assert_allclose(twice.Q, once.Q, rtol=1e-6, atol=1e-10)
-    assert_allclose(np.triu(twice.R), np.triu(once.R), rtol=1e-10)
+    rows = with_bias(X) * root * lam ** (np.arange(60)[::-1, None] / 2)
+    precision = rows.T @ rows + lam**60 / (1e3 * (rate or 1.0)) * np.eye(4)
+    assert_allclose(np.triu(precision), np.triu(learner.R[0]), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_wide_blocks_with_weights_are_their_rows_to_round_off(monkeypatch, weighted):
+@pytest.mark.usefixtures("narrow")
+def test_wide_blocks_with_weights_are_their_rows_to_round_off(weighted):
     """Matrix products agree with the row update; weights of one give the same bits as no weights."""
-    monkeypatch.setattr(core.learners.dfop.blocks, "COLUMNS_MIN", 1)
-    monkeypatch.setattr(core.learners.dfop.blocks, "ROWS_MIN", 2)
     X, y = exciting(300)
     weights = np.random.default_rng(5).uniform(0.2, 4.0, 300) if weighted else np.ones(300)
     blocks, rows = build_dfop(forgetting_rate=0.01), build_dfop(forgetting_rate=0.01)
