@@ -279,6 +279,9 @@ def test_names_that_are_ignored_are_passed_over():
     assert ["features.other"] == fields(space.row, {**row, "other": 1}, False)
 
 
+# -- features of a first row
+
+
 def proposed(row, texts=False, ignored=()):
     place = "row 1, column {1}" if texts else "features.{1}"
     return propose([*row], [*row.values()], texts, ignored, "features", place.format)

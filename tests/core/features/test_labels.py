@@ -61,20 +61,14 @@ def test_values_are_known_only_where_they_are_labels_as_they_stand():
         assert not known.knows([1, value])
 
 
-@pytest.mark.parametrize("wrong", [None, 1.5, float("nan"), [], {}, "a" * 201, 2**63])
-def test_the_first_invalid_label_is_named(wrong):
-    """Whatever the other values are."""
-    for values in ([wrong, wrong], [1, 2, wrong], ["a", "b", wrong, wrong], [True, 1, wrong]):
-        assert [f"labels[{values.index(wrong)}]"] == fields(canonical_all, values, "labels[{}]".format)
-
-
 @pytest.mark.parametrize(
-    "value",
+    "wrong",
     [None, 1.5, 1e300, float("nan"), float("inf"), 2**63, -(2**63) - 1, [], {}, ["a"], "a" * 201, "\ud800", b"a", 1j],
 )
-def test_an_invalid_label_is_refused(value):
-    """Nulls, fractions, lists, huge numbers and broken Unicode are refused; the problem names the field."""
-    assert ["labels[3]"] == fields(canonical, value, "labels[3]")
+def test_the_first_invalid_label_is_named(wrong):
+    """Nulls, fractions, lists, huge numbers and broken Unicode are refused, whatever the other values are."""
+    for values in ([wrong, wrong], [1, 2, wrong], ["a", "b", wrong, wrong], [True, 1, wrong]):
+        assert [f"labels[{values.index(wrong)}]"] == fields(canonical_all, values, "labels[{}]".format)
 
 
 def test_a_refusal_says_what_is_allowed():

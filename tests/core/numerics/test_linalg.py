@@ -82,6 +82,8 @@ def test_single_threaded_limits_every_blas():
         limit.restore_original_limits()
 
 
+# -- LAPACK
+
 SIZES = [(1, 1), (3, 2), (33, 128), (200, 7), (257, 1)]
 
 

@@ -50,6 +50,9 @@ def test_draws_look_uniform_and_purposes_differ():
         assert abs(np.corrcoef(u, other)[0, 1]) < 0.03
 
 
+# -- random features
+
+
 def test_random_features_estimate_the_kernel():
     """Inner products of many features are near exp(-|z - z'|^2 / d), and rows keep their own columns."""
     Z = np.random.default_rng(0).normal(size=(30, 3))
