@@ -1,21 +1,28 @@
-"""How models treat their types of columns: scaled numbers, times, and undeclared categories."""
+"""How models treat their types of columns: scaled numbers, times, undeclared categories, and lags."""
 
 import numpy as np
-from numpy.testing import assert_allclose
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from core.entry import Reset, ServedPrediction, Switch
+from core.config import Config
+from core.contract import Spec
+from core.entry import Configure, Reset, Rows, ServedPrediction, Switch
 from core.features import parse_features
 from core.features.columns import OTHER
-from core.model import read, save
+from core.learners.catalogue import find
+from core.model import plans, read, save
 from core.model.unlabelled_watch import UnlabelledWatch
+from core.problems import Invalid
+from tests.core.learners.streams import state
+from tests.core.switching.switch_streams import DAY, Driver, every_case, few
 from tests.core.twin import Fed, Twin
 
 ROWS, HOUR_S = 4000, 3600.0
 RLS = {"algorithm": "rls", "task": "regression"}
 TIMED = {**RLS, "features": [{"name": "sent", "type": "time"}, "x"]}
 UNTIMED = {**RLS, "features": ["sent", "x"]}
-DAY, PLAN = {"name": "day", "categories": ["mon", "tue"]}, {"name": "plan", "type": "categorical"}
-CATEGORIES = {**RLS, "missing": "zero", "features": [DAY, "x", PLAN]}
+DECLARED, PLAN = {"name": "day", "categories": ["mon", "tue"]}, {"name": "plan", "type": "categorical"}
+CATEGORIES = {**RLS, "missing": "zero", "features": [DECLARED, "x", PLAN]}
 RAW = np.array([[OTHER, 1.0, 3.0], [0.0, OTHER, 0.0], [np.nan, 2.0, 1.0], [OTHER, 0.5, 1.0], [1.0, 0.0, 2.0]])
 
 
@@ -94,3 +101,137 @@ def test_a_switch_keeps_the_counts_of_kept_features():
     for step in (Switch("begin", parse_features(["x", "y"]), "linear"), Switch("complete")):
         model.commit(step)
     assert {} == model.machine.unknown
+
+
+# -- lags
+
+
+RATE = {"forgetting_rate": 0.01}
+
+
+def fed(**more):
+    return Fed({"algorithm": "dfop", "task": "regression", "params": RATE, "features": ["a", "b"], **more})
+
+
+def series(rows=1500):
+    """Labels that depend on their own past and on a feature three rows ago."""
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(rows, 2)), np.zeros(rows)
+    for t in range(3, rows):
+        y[t] = 0.8 * y[t - 1] - 0.3 * y[t - 2] + X[t - 3, 0] + rng.normal() / 20
+    return X, y
+
+
+def test_a_series_is_learned_from_its_past():
+    """Labels depend on the last labels and a feature three rows ago: three lags leave noise, one a part, none most."""
+    X, y = series()
+    error = {lags: np.mean(fed(lags=lags).learn(X, y).losses[500:]) / y.var() for lags in (0, 1, 3)}
+    assert error[3] < 0.01
+    assert 0.2 < error[1] < 0.8 < error[0]
+
+
+def test_a_tracked_row_is_learned_with_the_lags_of_its_prediction():
+    """The learner equals one that gets rows, lag columns and labels in the order in which the labels came."""
+    X, y = series(60)
+    model = fed(lags=2)
+    machine, alone = model.machine, find("dfop").build(Spec("regression", 8, model.machine.config.params))
+    waiting, history, columns, labels = [], [], [], []
+
+    def lagged(i):
+        one, two = (history[-1:], history[-2:][:1]) if history else ([(X[i], 0.0)], [(X[i], 0.0)])
+        return [*X[i], *one[0][0], *two[0][0], one[0][1], two[0][1]]
+
+    for i in range(60):
+        if i % 3 == 0:
+            waiting.append((i, model.served(X[i : i + 1]), lagged(i)))
+        late = waiting.pop(0) if len(waiting) > 4 else (i, None, lagged(i)) if i % 3 else None
+        if late is None:
+            continue
+        at, served, own = late
+        model.learn(X[at : at + 1], y[at : at + 1], served=served)
+        columns.append(own)
+        labels.append(y[at])
+        history.append((X[at], y[at]))
+    assert model.version > 40
+    alone.learn(np.array(columns), np.array(labels))
+    assert state(alone) == state(machine.pipeline.own.learner)
+
+
+@few
+@every_case
+def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes):
+    """It is also predicted as alone; feedback then returns the same; a block equals its rows."""
+    one, whole = (Driver(algorithm, task, classes, lags=2) for _ in range(2))
+    told = []
+    for at in range(120):
+        together = read.predict(one.machine.own, one.raw(one.machine.prediction_schema, at, at + 3))
+        alone = read.predict(one.machine.own, one.raw(one.machine.prediction_schema, at + 2, at + 3))
+        assert_array_equal(alone.value, together.value[2:])
+        told.append(read.named(one.machine.own, together.value)[0])
+        assert [told[-1]] == one.learn(1).predictions
+    blocks = whole.learn(120)
+    if one.switching.now.row_exact:
+        assert told == blocks.predictions
+        assert save.to_bytes(one.machine) == save.to_bytes(whole.machine)
+
+
+@pytest.mark.parametrize("labels", [None, ["class 0", "class 1", "class 2"]])
+def test_classes_are_columns_of_zero_and_one(labels):
+    """In order of appearance; with room for the declared labels, otherwise for ten."""
+    driver = Driver("dfop", classes=3, lags=2, labels=labels)
+    driver.learn(100)
+    room = 3 if labels else 10
+    last = [driver.machine.labels.index(label) for label in driver.labels[99:97:-1]]
+    shown = np.array(driver.pipeline.lags.now())[-2 * room :].reshape(2, room)
+    assert_array_equal(np.eye(room)[last], shown)
+    assert "label (t-2) #2" in driver.machine.own.row_columns
+    assert read.weights(driver.machine.own).coefficients.shape[1] == len(driver.machine.own.row_columns)
+
+
+def test_old_rows_keep_their_lag_columns_after_a_change():
+    """A row tracked in the old space trains the old model with the lags of its prediction."""
+    driver = Driver("gdfop", "regression", rows=300, lags=2)
+    driver.learn(50)
+    old, served = driver.machine.prediction_schema, driver.served(60)
+    driver.begin(1)
+    driver.learn(30)
+    driver.complete()
+    driver.learn(5)
+    found = []
+    learner = driver.pipeline.former.own.learner
+    taught, learner.learn = learner.learn, lambda X, *more: (found.append(X.copy()), taught(X, *more))[1]
+    driver.apply(Rows(old.id, None, driver.raw(old, 60, 61), driver.labels[60:61], served=served))
+    assert_array_equal(served.lags, found[0][0, old.width :])
+
+
+def test_a_model_without_lags_is_unchanged():
+    """Lags leave no trace in its state or configuration."""
+    model = fed(lags=0)
+    assert "lags" not in model.machine.config.to_json()
+    assert save.to_bytes(fed().machine) == save.to_bytes(model.machine)
+    assert None is model.served(np.zeros((1, 2))).lags
+
+
+@pytest.mark.parametrize("value", [-1, 11, 1.0, True, "2", None])
+def test_the_number_is_checked(value):
+    """It must be an integer from 0 to 10."""
+    with pytest.raises(Invalid, match="lags"):
+        fed(lags=value)
+
+
+def test_combinations_that_lags_exclude_are_refused_by_name():
+    """Sparse rows have no columns; more labels or categories would need more columns; the number itself is fixed."""
+    with pytest.raises(Invalid, match="lags"):
+        Config.parse({"algorithm": "sparse_dfop", "task": "regression", "lags": 1})
+    driver = Driver("dfop", labels=["class 0", "class 1"], lags=1)
+    driver.learn(10)
+    more = {"day": [*DAY["categories"], "thu"]}
+    for field, change, way in (
+        ("lags", 2, "create another"),
+        ("add_labels", ["class 2"], "create another"),
+        ("add_categories", more, "switch"),
+    ):
+        with pytest.raises(Invalid, match=way) as refused:
+            plans.plan_change(driver.machine, {field: change})
+        assert field in str(refused.value)
+        assert driver.commit(Configure({field: change})).refusal is not None

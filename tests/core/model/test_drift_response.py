@@ -12,6 +12,7 @@ from core.entry import Entry, Reset, Restore, Rows
 from core.learners.catalogue import find
 from core.model import Model, read, save
 from core.model.apply import apply
+from tests.core.learners.streams import state
 
 D, ROWS, JUMP = 3, 600, 300
 NAMES = ("a", "b", {"name": "c", "min": 0, "max": 10})
@@ -108,16 +109,11 @@ def test_a_reset_gives_the_learner_its_first_state(task):
     fresh = machine(task).pipeline.own.learner
     for _ in model.labels.labels:
         fresh.add_class()
-    assert states(fresh) == states(model.pipeline.own.learner)
+    assert state(fresh) == state(model.pipeline.own.learner)
     assert (row, row) == (model.rows, model.own.metrics.rows)
     before = machine(task, "reset")
     learn(before, X[: row - 1], y[: row - 1])
-    assert states(fresh) != states(before.pipeline.own.learner)
-
-
-def states(learner):
-    arrays, header = learner.to_arrays()
-    return header, {name: array.tobytes() for name, array in arrays.items()}
+    assert state(fresh) != state(before.pipeline.own.learner)
 
 
 def test_alarms_outlive_resets_and_restores():
@@ -296,8 +292,8 @@ def test_a_reset_and_a_restore_end_the_episode(segment):
     version = learn(model, X, y)
     (first,) = alarms(model)
     held = save.to_bytes(model)
-    for at, state in enumerate((young, held) if segment == "restore" else (None,), start=1):
-        apply(model, Entry(version + at, 0, (Restore(state) if state else Reset(),)))
+    for at, kept in enumerate((young, held) if segment == "restore" else (None,), start=1):
+        apply(model, Entry(version + at, 0, (Restore(kept) if kept else Reset(),)))
     learn(model, X, y, version=version + 2)
     events = alarms(model)
     assert [first] == events[:1]

@@ -25,11 +25,12 @@ from core.metrics.intervals import Intervals
 from core.metrics.regression import squared_errors
 from core.model.number_answers import NumberAnswers
 from core.model.rows import BlockRows
-from core.state.envelope import dump, load
+from core.state.envelope import load
 from core.switching.feature_recovery import ERROR_MAX, FeatureRecovery
 from core.switching.linear_mapping import LinearMapping
 from core.switching.mixture import Mixture
 from tests.core.features.schemas import MIXED, schema
+from tests.core.learners.streams import state
 from tests.core.metrics.prequential_oracle import random_classes, random_numbers
 from tests.core.state.hostile import hostile
 from tests.core.switching.test_linear_mapping import KINDS, mapping_of
@@ -138,10 +139,6 @@ CASES = {
         None, Y[rows], BlockRows(None, Y[rows])), rows=60),
 }  # fmt: skip
 every_holder = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-
-
-def state(holder: Any) -> bytes:
-    return dump(*holder.to_arrays())
 
 
 def parts(answer: Any) -> list[Any]:

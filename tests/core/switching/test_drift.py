@@ -6,7 +6,7 @@ import pytest
 from core.contract import Alarm
 from core.entry import Switch
 from core.features import parse_features
-from core.state.envelope import dump
+from tests.core.learners.streams import state
 from tests.core.switching.switch_streams import NAMES, SCHEMAS, Driver
 from tests.core.twin import Twin
 
@@ -23,7 +23,7 @@ def drifts(driver):
 
 def windows(driver):
     """The whole state of the watch as bytes."""
-    return dump(*driver.machine.own.drift_response.detector.to_arrays())
+    return state(driver.machine.own.drift_response.detector)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -82,7 +82,7 @@ def test_a_reset_at_a_drift_is_the_same_however_rows_are_cut(algorithm, phase):
     assert drifts(block)
     assert phase == block.machine.phase
     for part in ("pipeline", "watch", "episodes", "metrics"):  # the outbox names the entry of an alarm
-        assert dump(*block.machine.own.parts()[part].to_arrays()) == dump(*single.machine.own.parts()[part].to_arrays())
+        assert state(block.machine.own.parts()[part]) == state(single.machine.own.parts()[part])
     block.reborn().learn(20)
     if phase == "overlap":
         block.complete()
@@ -105,13 +105,13 @@ def test_the_action_of_a_drift_reaches_every_learner(phase, action):
     now = driver.pipeline
     experts = {"steady": lambda: [now.own], "overlap": lambda: [now.old.own],
                "ensemble": lambda: [now.former.own, *now.experts.values()]}[phase]()  # fmt: skip
-    before, in_force = [dump(*expert.learner.to_arrays()) for expert in experts], driver.switching.in_force
+    before, in_force = [state(expert.learner) for expert in experts], driver.switching.in_force
     if action == "reset":
         in_force.reset_learner(2)
         assert all(expert.learner.rows == 0 for expert in experts)
     else:
         in_force.forget()
-    assert all(one != dump(*expert.learner.to_arrays()) for one, expert in zip(before, experts, strict=True))
+    assert all(one != state(expert.learner) for one, expert in zip(before, experts, strict=True))
     if phase == "ensemble":
         assert experts[0].learner is experts[1].learner
     driver.reborn().learn(20)

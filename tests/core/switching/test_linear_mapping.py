@@ -12,6 +12,7 @@ from core.switching.kernel_mapping import KernelMapping
 from core.switching.linear_mapping import LinearMapping
 from core.switching.phases import mapping_bytes
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGES
+from tests.core.learners.streams import state
 
 KINDS = {"linear": LinearMapping, "kernel": KernelMapping}
 
@@ -31,10 +32,6 @@ def rows(count, seed=0, d2=D2, d1=D1):
     X1 = rng.normal(size=(count, d1)) * rng.uniform(0.1, 10, d1) + rng.normal(size=d1)
     X2 = X1 @ rng.normal(size=(d1, d2)) + rng.normal(size=(count, d2)) / 5 + 3
     return X2, X1
-
-
-def state(mapping):
-    return dump(*mapping.to_arrays())
 
 
 @pytest.mark.parametrize("count", [2, 3, 6, 7, 40, 128, 129, 150])

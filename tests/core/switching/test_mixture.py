@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
 from core.numerics.rng import uniform
-from core.state.envelope import dump
 from core.switching.mixture import Mixture
 
 E, K, N = 3, 4, 80
@@ -29,10 +28,6 @@ def numbers(rng, experts=E):
     y = rng.normal(size=N)
     F = y + rng.normal(size=(experts, N)) * np.arange(1, experts + 1)[:, None]
     return [Prediction(f, None, np.full(N, 1.0 + k)) for k, f in enumerate(F)], y
-
-
-def state(one):
-    return dump(*one.to_arrays())
 
 
 def cut(predictions, part):

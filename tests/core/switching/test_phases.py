@@ -1,6 +1,5 @@
 """A change of features works with every algorithm: phases, who learns what, late rows, many switches, any crash."""
 
-import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -10,6 +9,7 @@ from core.features import row_sample
 from core.model import Model, save
 from core.model.plans import plan_switch
 from core.problems import Conflict
+from tests.core.learners.streams import state
 from tests.core.refusals import problems
 from tests.core.switching.switch_streams import CASES, SCHEMAS, SPACES, Driver, every_case, few
 
@@ -83,10 +83,9 @@ def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
     driver.learn(60)
     driver.begin(1)
     driver.learn(10)
-    before, error = driver.pipeline.old.to_arrays(), driver.switching.mapping_error
+    before, error = state(driver.pipeline.old), driver.switching.mapping_error
     driver.map(20)
-    after = driver.pipeline.old.to_arrays()
-    assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
+    assert before == state(driver.pipeline.old)
     assert error != driver.switching.mapping_error
     assert 30 == driver.switching.overlap_rows
 
@@ -106,15 +105,13 @@ def test_late_rows_of_the_old_space_teach_the_old_model(algorithm, task, classes
         driver.learn(10)
     now = driver.pipeline
     old, other = (now.former, now.own) if phase == "ensemble" else (now.old, now.new)
-    before = old.to_arrays()[0]
-    new = other.to_arrays()[0]
+    before, new = state(old), state(other)
     driver.at = 200
     outcome = driver.learn(1, SCHEMAS[0], served=told)
     assert outcome.learned
     assert [told.prediction] == outcome.predictions
-    assert any(not np.array_equal(before[name], array) for name, array in old.to_arrays()[0].items())
-    after = other.to_arrays()[0]
-    assert all(np.array_equal(new[name], array) for name, array in after.items())
+    assert before != state(old)
+    assert new == state(other)
 
 
 @few
@@ -126,7 +123,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     told = driver.served(300)
     driver.live(1)
     driver.live(2, after=0)
-    before = driver.pipeline.to_arrays()
+    before = state(driver.pipeline)
     scored = driver.machine.own.metrics.rows
     driver.at = 300
     outcome = driver.learn(1, SCHEMAS[0], served=told)
@@ -136,8 +133,7 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     loss = float(truth != told.prediction) if task == "classification" else (truth - told.prediction) ** 2
     assert [loss] == pytest.approx(outcome.losses)
     assert scored + 1 == driver.machine.own.metrics.rows == driver.machine.rows
-    after = driver.pipeline.to_arrays()
-    assert all(np.array_equal(before[0][name], after[0][name]) for name in before[0])
+    assert before == state(driver.pipeline)
     assert driver.learn(1, SCHEMAS[0]).refusal is not None
 
 
