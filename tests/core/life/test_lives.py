@@ -161,6 +161,9 @@ def test_every_algorithm_of_the_catalogue_lives():
     assert sorted(ALGORITHMS) == sorted(algorithm for family in FAMILIES.values() for algorithm in family)
 
 
+# -- challengers
+
+
 class Contested(Life):
     """A life in which challengers are added, promoted and withdrawn between the steps."""
 

@@ -11,7 +11,6 @@ from core.entry import Challenge, Overlap, Promote, Reset, Restore, ServedPredic
 from core.features import Schema, parse_features
 from core.features.feature_space import union
 from core.model import Model, plans, save
-from core.model.learn import TEST_EVERY
 from core.problems import Conflict, Invalid
 from tests.core.refusals import problems
 from tests.core.twin import Twin
@@ -19,7 +18,7 @@ from tests.core.twin import Twin
 MODEL = {"algorithm": "rls", "task": "classification", "features": ["a", "b"], "on_drift": "reset"}
 PRICES = {"algorithm": "rls", "task": "regression", "features": ["a", "b"]}
 DFOP = {"algorithm": "dfop"}
-MOST, ROWS = 8, 1500
+MOST = 8
 
 
 def stream(rows, seed=0, classes="uvw"):
@@ -75,20 +74,6 @@ def test_a_challenger_learns_as_a_model_would(body):
     assert (600, 100) == (member.rows, member.rows_before_start)
     assert numbers(late.machine.own) == numbers(member)
     assert numbers(alone.machine.own) == numbers(model.machine.own)
-
-
-@pytest.mark.parametrize("kind", ["classification", "regression"])
-def test_a_challenger_is_promoted_automatically(kind):
-    """Once it is better, at a row number where tests are made; other challengers stay as they are."""
-    body, (X, y) = PRICES if kind == "regression" else MODEL, rotating(ROWS, kind == "regression")
-    model = Twin({**body, "on_drift": "report"})
-    challenge(model, "dfop", {**DFOP, "promote": "auto"})
-    challenge(model, "slow", {"algorithm": "fesl_s"})
-    model.learn(X, y)
-    (promotion,) = [mark for mark in model.marks if mark["kind"] == "promotion"]
-    assert 0 == promotion["row"] % TEST_EVERY
-    assert ("dfop", "dfop", "auto") == (promotion["challenger"], promotion["algorithm"], promotion["by"])
-    assert ["slow", "previous"] == [*model.machine.challengers]
 
 
 def test_a_promotion_keeps_rows_events_and_marks():

@@ -27,38 +27,27 @@ def rates(found):
     return hits / (y == 1)[SETTLED].sum(), hits / max(found[SETTLED].sum(), 1)
 
 
-def test_the_stream_has_the_expected_share_of_frauds():
-    """About 1.7 % of the rows are positive."""
-    assert abs(y.mean() - 0.017) < 0.002
-
-
 @pytest.mark.parametrize("algorithm", ["dfop", "rls", "dynamic_odm", "vigo", "fesl_c"])
 def test_one_line_of_configuration_finds_half_of_the_frauds(algorithm):
     """Every family reaches a recall of .5 at three times the precision of chance."""
     found, outcome, model = said(algorithm, class_costs={"fraud": 40})
     recall, precision = rates(found)
     assert recall >= 0.5
-    assert precision >= 0.05
+    assert precision >= 3 * y.mean()
     assert np.array_equal(outcome.losses, (found != (y == 1)).astype(float))
     assert np.isclose(1 - np.mean(outcome.losses), model.machine.own.metrics.report()["overall"]["accuracy"])
 
 
-def test_without_costs_the_frauds_are_missed():
-    """The probabilities are the same, whatever a miss costs."""
-    found, plain, _ = said("dfop")
-    assert rates(found)[0] < 0.2
-    _, costly, _ = said("dfop", class_costs={"fraud": 40})
-    assert plain.p_true == costly.p_true
-
-
-def test_the_answer_costs_least():
-    """The answers cost less than the learner's own classes and less than either constant."""
+def test_costs_change_the_answers_but_not_the_probabilities():
+    """Without them frauds are missed; with them the answers cost less than without, and less than either constant."""
 
     def cost(found):
         return 40 * (~found & (y == 1))[SETTLED].sum() + (found & (y == 0))[SETTLED].sum()
 
-    costly, plain = (said("dfop", **more)[0] for more in ({"class_costs": {"fraud": 40}}, {}))
-    assert cost(costly) < min(cost(plain), cost(np.zeros(len(y), bool)), cost(np.ones(len(y), bool)))
+    (missed, plain, _), (found, costly, _) = said("dfop"), said("dfop", class_costs={"fraud": 40})
+    assert rates(missed)[0] < 0.2
+    assert plain.p_true == costly.p_true
+    assert cost(found) < min(cost(missed), cost(np.zeros(len(y), bool)), cost(np.ones(len(y), bool)))
 
 
 def test_the_error_rate_test_watches_the_answers():

@@ -189,37 +189,32 @@ def test_a_state_that_was_not_read_is_a_bug():
         apply(machine(RLS), Entry(1, 0, (Restore(b"", "import", (), "00ff", 10),)))
 
 
-def test_the_cost_of_a_restore_grows_with_its_bytes():
-    """The caller decides by this estimate whether others must wait."""
-    model = machine(RLS)
-    assert 1e6 > cost.flops_to_apply(model, [Restore(bytes(10**4))])
-    assert 1e9 < cost.flops_to_apply(model, [Restore(bytes(10**8))])
-
-
-def test_many_rows_cost_time_however_few_their_columns():
-    """With two columns scoring and answering a row costs more than learning it."""
-    model = machine(RLS)
-    row, rows = (
-        Rows(model.feedback_schema.id, None, np.zeros((count, D)), np.zeros(count), None) for count in (1, 20_000)
-    )
-    assert 1e4 > cost.flops_to_apply(model, [row])
-    assert 5e6 < cost.flops_to_apply(model, [rows])
-
-
-def test_the_cost_of_building_a_state_grows_with_its_columns():
-    """A reset, the first row of undeclared features, and the new features of a change."""
+def test_the_cost_of_an_entry_grows_with_its_size():
+    """Bytes of a restored state, rows, and columns of a state to be built: callers decide by it whether others wait."""
     names = [f"x{column}" for column in range(1000)]
-    few, many = machine(RLS), machine(RLS, features=names)
-    assert 1e6 > cost.flops_to_apply(few, [Reset()])
-    assert 1e8 < cost.flops_to_apply(many, [Reset()])
+    few, many, undeclared = machine(RLS), machine(RLS, features=names), machine(RLS, features=None)
 
-    undeclared = machine(RLS, features=None)
-    for count, least, most in ((10, 0, 3e6), (1000, 1e8, 1e10)):
+    def rows(count):
+        return Rows(few.feedback_schema.id, None, np.zeros((count, D)), np.zeros(count))
+
+    def first_row(count):
         space = Schema([Feature(name) for name in names[:count]])
-        row = Rows(space.id, space.features, np.zeros((1, count)), np.zeros(1), None)
-        assert least < cost.flops_to_apply(undeclared, [row]) < most
-        change = Switch("begin", tuple(Feature(f"new {name}") for name in names[:count]), "linear")
-        assert least < cost.flops_to_apply(few, [change]) < most
+        return Rows(space.id, space.features, np.zeros((1, count)), np.zeros(1))
+
+    def change(count):
+        return Switch("begin", tuple(Feature(f"new {name}") for name in names[:count]), "linear")
+
+    for model, segment, least, most in (
+        (few, Restore(bytes(10**4)), 0, 1e6),
+        (few, Restore(bytes(10**8)), 1e9, np.inf),
+        (few, rows(1), 0, 1e4),
+        (few, rows(20_000), 5e6, np.inf),
+        (few, Reset(), 0, 1e6),
+        (many, Reset(), 1e8, np.inf),
+        *((model, of(10), 0, 3e6) for model, of in ((undeclared, first_row), (few, change))),
+        *((model, of(1000), 1e8, 1e10) for model, of in ((undeclared, first_row), (few, change))),
+    ):
+        assert least < cost.flops_to_apply(model, [segment]) < most
 
 
 def test_a_state_is_read_into_one_learner(monkeypatch):

@@ -170,6 +170,8 @@ def test_the_norm_of_a_wide_matrix():
     assert 0.0 == spectral_norm(np.zeros((3, 3)))
 
 
+# -- why a row is predicted as it is
+
 EXACT = {name for name in ALGORITHMS if not name.startswith(("auto", "vigo"))}
 
 

@@ -6,7 +6,7 @@ import pytest
 from core.entry import Promote, Reset, Restore, Switch
 from core.features import parse_features
 from core.model import Challenger, plans, read, save
-from core.model.learn import promotable
+from core.model.learn import TEST_EVERY, promotable
 from core.model.plans import ASKED_ROWS_MIN, PREVIOUS
 from tests.core.model.test_challengers import DFOP, PRICES, challenge, numbers, rotating
 from tests.core.twin import Twin
@@ -145,6 +145,14 @@ def test_an_automatic_promotion_keeps_the_former_model():
             for one in (model, alone):
                 one.learn(X[part], y[part])
         promoted.append(model.machine.rows)
+        (mark,) = [mark for mark in model.marks if mark["kind"] == "promotion"]
+        assert ("fast", "dfop", "auto", 0) == (
+            mark["challenger"],
+            mark["algorithm"],
+            mark["by"],
+            mark["row"] % TEST_EVERY,
+        )
+        assert [*(f"other{at}" for at in range(beside)), PREVIOUS] == [*model.machine.challengers]
         former, own = (numbers(one) for one in (model.machine.challengers[PREVIOUS].parts, alone.machine.own))
         assert {**own, "metrics": 0} == {**former, "metrics": 0}
         assert "never" == model.machine.challengers[PREVIOUS].promote
