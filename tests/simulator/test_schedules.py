@@ -5,6 +5,7 @@
 python -m tests.simulator.schedule SEED     runs one of them again and prints what happens
 """
 
+import logging
 import os
 from collections import Counter
 
@@ -62,6 +63,15 @@ REACHED = (
     "trimmed",
 )
 """What every large part must have met: events of the replicas and branches of the service."""
+
+
+@pytest.fixture
+def quiet():
+    """Silence the service's log: it would report the faults that the simulation makes on purpose."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(before)
 
 
 @pytest.mark.parametrize(
