@@ -1,5 +1,6 @@
 """``onepass serve`` and ``settings``: the service until it is stopped, and the settings it would start with."""
 
+import gc
 import json
 import logging
 import os
@@ -77,6 +78,7 @@ def serve(
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     if not _compile_kernels():
         return 1
+    gc.disable()  # until all is imported: looking for cycles meanwhile takes a tenth of the start
     from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
 
     return main.run(settings, keys_file=found.keys_file, descriptor=fd, ssl=https)

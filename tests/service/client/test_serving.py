@@ -1,5 +1,6 @@
 """The command line: what each command prints, how it ends, and what it does not import."""
 
+import gc
 import json
 import os
 import re
@@ -112,13 +113,14 @@ def test_a_reader_that_has_read_enough() -> None:
 def test_a_start_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Before it serves; where that fails one line says why, and nothing starts."""
     monkeypatch.setattr(main, "run", lambda *_, **__: 0)
+    monkeypatch.setattr(gc, "disable", disabled := Mock())  # the app, which does not start here, would enable it
     monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
     monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     for found, error, status in (("kernels", None, 0), (None, None, 0), (None, kernels.CannotCompile("no kernel"), 1)):
         monkeypatch.setattr(kernels, "kernels_at_hand", lambda found=found: found)
         monkeypatch.setattr(compiling, "compile_missing", missing := Mock(side_effect=error))
         assert (status, found is None) == (app.main(["serve"]), missing.called)
-    assert "no kernel" == caplog.messages[-1]
+    assert ("no kernel", 2) == (caplog.messages[-1], disabled.call_count)
 
 
 @pytest.mark.slow_but("15")
