@@ -72,3 +72,15 @@ async def test_a_model_is_exported_reset_and_deleted(look, api):
     await page.locator("dialog [data-confirm]").click()
     await page.wait_for_url(re.compile(r"/$"))
     assert 404 == api.get("/models/care-gone").status_code
+
+
+async def test_a_button_has_the_focus_again_after_its_question(look):
+    """It is disabled while the question is open, which takes the focus from it."""
+    page = await look("numbers")
+    await tab(page, "Settings")
+    reset = page.locator("#care").get_by_role("button", name="Reset")
+    await reset.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(reset).to_be_focused()

@@ -228,13 +228,27 @@ async def test_parts_of_a_learner_are_named_by_their_labels(visits, api):
 
 
 async def test_the_score_fits_a_tablet(visits, shown):
-    """Its figures wrap within the card, and the names of models in the list are not broken."""
+    """Its figures and the tools of its chart wrap within the card; the names of models in the list are not broken."""
     page = await drawn(visits, shown["numbers"], viewport={"width": 768, "height": 900})
     overflow = await page.locator("#score .score-now").evaluate("(own) => own.scrollWidth - own.clientWidth")
     assert 0 >= overflow
+    title, tools = page.locator("#score .chart-title"), page.locator("#score .chart-tools")
+    for width in (768, 640):
+        await page.set_viewport_size({"width": width, "height": 900})
+        above, below = await title.bounding_box(), await tools.bounding_box()
+        assert above["y"] + above["height"] <= below["y"]
     page = await visits.open(f"/?search={shown['classes']}", viewport={"width": 768, "height": 900})
     name = page.get_by_role("rowheader").get_by_role("link")
     assert 25 > (await name.bounding_box())["height"]
+
+
+async def test_a_printed_page_has_the_score_without_its_controls(look):
+    """The head, the score and its chart are printed; what is there to be pressed or filled in is not."""
+    page = await look("numbers")
+    await page.emulate_media(media="print")
+    await expect(page.locator("#score-value")).to_be_visible()
+    for part in ("header.bar", "#hand", "#score .chart-actions"):
+        await expect(page.locator(part)).to_be_hidden()
 
 
 async def test_a_drift_before_the_labels_shows_in_the_head(visits, api):

@@ -67,12 +67,13 @@ async def test_the_keyboard_reaches_the_content_first(visits):
 
 
 async def test_an_unreachable_service_is_reported(visits):
-    """The message appears once, where screen readers announce it."""
+    """The message appears once, where screen readers announce it; the list does not go on calling the store up."""
     page = await visits.open("/")
     await expect(page.locator("#service-text")).to_have_text("Ready")
     visits.offline = True
     await page.context.set_offline(True)
     await expect(page.get_by_role("status").filter(has_text=re.compile("^Unreachable$"))).to_be_visible(timeout=30_000)
+    await expect(page.locator("#health dd")).to_have_text(["Unreachable", "Unknown", "Unknown", "– entries", "–"])
 
 
 async def test_pages_work_behind_a_proxy_with_a_prefix(visits, api, url):

@@ -80,7 +80,7 @@ const KEPT = new Set(["style", "disabled", "open", "aria-expanded"]);
 
 /**
  * Put something else into an element that holds only what this function has put there, and keep the elements that are
- * there already, so that what is being pressed, read or scrolled stays. An element is taken for the one with its tag and
+ * there already, so what is being pressed, read or scrolled stays. An element is taken for the one with its tag and
  * `data-key`, else at its place; it keeps its listeners, so what listens needs a key, or stands in what has one.
  */
 export function patch(element, ...children) {

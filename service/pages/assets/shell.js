@@ -6,6 +6,8 @@ import { askForKey, key } from "./key.js";
 import { poll } from "./poll.js";
 
 const READY_MS = 10_000;
+/** What is known of a service that does not answer. */
+const UNREACHABLE = { ready: null, store: "unknown", durability: "unknown", lag: NaN, rows_per_s: NaN };
 const listeners = [];
 let last = null;
 
@@ -30,14 +32,11 @@ function keyButton() {
 }
 
 async function readiness() {
-    try {
-        const answer = await fetch(address("readyz"), { cache: "no-store" });
-        last = await answer.json();
-    } catch {
-        return ["down", "Unreachable"];
-    }
+    const asked = fetch(address("readyz"), { cache: "no-store" }).then((answer) => answer.json());
+    last = await asked.catch(() => UNREACHABLE);
     for (const listener of listeners) listener(last);
     const { ready, checks } = last;
+    if (ready === null) return ["down", "Unreachable"];
     const failed = ["store", "tasks", "lag"].filter((name) => checks?.[name] === false);
     return ready ? ["ready", "Ready"] : ["down", ["Not ready", failed.join(", ")].filter(Boolean).join(": ")];
 }

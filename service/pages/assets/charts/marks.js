@@ -1,6 +1,5 @@
-// What happened at a row, above a chart: a button for each mark, or one for several that stand too close to be told
-// apart. Labels never overlap: a mark finds room in one of two lanes, or joins its neighbour. Promotions have a lane of
-// their own, above all others.
+// What happened at a row, above a chart: a button for each mark, or one for several that stand too close. Labels never
+// overlap: a mark takes one of two lanes, or joins its neighbour. Promotions have a lane of their own, above all.
 
 import { h } from "../dom.js";
 

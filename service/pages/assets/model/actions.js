@@ -11,9 +11,10 @@ export function actionButton(label, action, { kind = "", said, name } = {}) {
     return button;
 }
 
-/** Run an action while its button is disabled; what is refused is said. */
+/** Run an action while its button is disabled, which then has the focus again; what is refused is said. */
 export async function acting(button, action, said) {
     if (button.disabled) return;
+    const held = document.activeElement === button;
     button.disabled = true;
     if (said) fill(said);
     try {
@@ -23,6 +24,7 @@ export async function acting(button, action, said) {
         if (said) fill(said, problemNotice(error));
     } finally {
         button.disabled = false;
+        if (held && document.activeElement === document.body) button.focus();
     }
 }
 

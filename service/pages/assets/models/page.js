@@ -18,7 +18,7 @@ const WORST = "worst";
 const DURABILITY = { always: "At every write", everysec: "Every second" };
 /** The service in a line of figures: what each says, and whether that is wrong. */
 const FIGURES = [
-    ["Service", ({ ready }) => (ready ? "Ready" : "Not ready"), ({ ready }) => !ready],
+    ["Service", ({ ready }) => (ready ? "Ready" : ready === null ? "Unreachable" : "Not ready"), ({ ready }) => !ready],
     ["Store", ({ store }) => capital(store), ({ store }) => store !== "up"],
     ["Written to disk", ({ durability }) => DURABILITY[durability] ?? capital(durability), () => false],
     ["Lag", ({ lag }) => `${whole(lag)} ${lag === 1 ? "entry" : "entries"}`, ({ checks }) => checks?.lag === false],
