@@ -21,23 +21,29 @@ class Stream(NamedTuple):
 
     X: np.ndarray
     y: np.ndarray
-    discounts: np.ndarray | None
+    discounts: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    def part(self, places):
+        """Some rows."""
+        return Stream(*(None if column is None else column[places] for column in self))
 
 
 def stream(algorithm, task, classes, rows=ROWS, seed=0, drift=True):
-    """A (drifting) stream whose classes appear late, with discounts if the algorithm takes them."""
+    """A (drifting) stream whose classes appear late, with the discounts and weights that the algorithm takes."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, D))
     before = np.arange(rows)[:, None] < (rows // 2 if drift else rows)
     w = np.where(before, [1.0, -2.0, 0.0, 0.5], [-1.0, 0.0, 2.0, 1.0])
     score = (X * w).sum(axis=1) + rng.normal(size=rows) / 4
     discounts = rng.uniform(0.9, 1.0, rows) if algorithm.row_discounts else None
+    weights = rng.uniform(0.1, 5.0, rows) if algorithm.row_weights else None
     if task == "regression":
-        return Stream(X, score, discounts)
+        return Stream(X, score, discounts, weights)
     seen_by_now = np.minimum(1 + np.arange(rows) * classes // (rows // 2), classes)
     place = np.clip(np.floor((score + 2) / 4 * seen_by_now), 0, seen_by_now - 1)
     _, first, index = np.unique(place, return_index=True, return_inverse=True)
-    return Stream(X, np.argsort(np.argsort(first))[index].astype(np.int64), discounts)
+    return Stream(X, np.argsort(np.argsort(first))[index].astype(np.int64), discounts, weights)
 
 
 def build(algorithm, task, **params):
@@ -70,8 +76,7 @@ def feed(learner, rows, cuts=()):
         while classes and known <= newest[begin]:
             learner.add_class()
             known += 1
-        discounts = None if rows.discounts is None else rows.discounts[begin:end]
-        told.append(learner.learn(rows.X[begin:end], rows.y[begin:end], discounts))
+        told.append(learner.learn(*rows.part(slice(begin, end))))
         begin = end
     return told
 

@@ -105,12 +105,12 @@ def test_a_wide_block_equals_its_rows_to_round_off(algorithm, task, classes):
 
 @every_case
 def test_inputs_are_not_mutated_and_targets_may_be_a_view(algorithm, task, classes):
-    """Rows, labels and discounts may be read-only arrays; a strided column is learned like a copy of it."""
+    """Rows, labels, discounts and weights may be read-only; a strided column is learned like a copy of it."""
     rows = stream(algorithm, task, classes)
     table = np.stack([rows.y, rows.y], axis=1)
     whole, view = build(algorithm, task), build(algorithm, task)
     expected = feed(whole, rows)
-    for array in (rows.X, table, *(() if rows.discounts is None else (rows.discounts,))):
+    for array in (rows.X, table, *(column for column in rows[2:] if column is not None)):
         array.flags.writeable = False
     assert_same(expected, feed(view, rows._replace(y=table[:, 0])))
     assert state(whole) == state(view)
@@ -122,11 +122,10 @@ def test_learn_returns_what_predict_would_have(algorithm, task, classes):
     """A row's a-priori prediction equals that of predict just before it is learned."""
     rows = stream(algorithm, task, classes)
     learner = build(algorithm, task)
-    feed(learner, Stream(rows.X[:200], rows.y[:200], None))
+    feed(learner, rows.part(slice(200)))
     for i in range(200, ROWS):
         expected = learner.predict(rows.X[i : i + 1])
-        discounts = None if rows.discounts is None else rows.discounts[i : i + 1]
-        assert_same([expected], [learner.learn(rows.X[i : i + 1], rows.y[i : i + 1], discounts)])
+        assert_same([expected], [learner.learn(*rows.part(slice(i, i + 1)))])
 
 
 @every_case
@@ -148,12 +147,12 @@ def test_a_saved_state_continues_as_if_never_saved(algorithm, task, classes):
     for cut in (0, 1, 40, 190):
         learner = build(algorithm, task)
         if cut:
-            feed(learner, Stream(*(part if part is None else part[:cut] for part in rows)))
+            feed(learner, rows.part(slice(cut)))
         restored = build(algorithm, task)
         restored.load_arrays(*load(state(learner)))
         assert state(learner) == state(restored)
-        rest = Stream(*(part if part is None else part[cut : cut + 70] for part in rows))
         known = int(rows.y[:cut].max()) + 1 if task == "classification" and cut else 0
+        rest = rows.part(slice(cut, cut + 70))
         assert_same(go_on(learner, rest, known), go_on(restored, rest, known))
         assert state(learner) == state(restored)
 
@@ -231,7 +230,7 @@ def test_no_finite_input_makes_a_state_non_finite(algorithm, task, classes, seed
     if task == "regression":
         y = np.where(rng.random(ROWS) < 0.3, rng.choice(WILD, ROWS), y)
     learner = build(algorithm, task)
-    told = [*feed(learner, Stream(X, y, rows.discounts), range(1, ROWS, 7)), learner.predict(X)]
+    told = [*feed(learner, rows._replace(X=X, y=y), range(1, ROWS, 7)), learner.predict(X)]
     for prediction in told:
         assert all(part is None or np.isfinite(part).all() for part in astuple(prediction))
     for name, array in learner.to_arrays()[0].items():
@@ -287,10 +286,8 @@ def test_a_learner_that_forgets_learns_again(algorithm, task, classes):
     learner = build(algorithm, task)
     if not algorithm.forgets or classes == 1:
         return
-    rows, params = (
-        stream(algorithm, task, classes, rows=2000, seed=2, drift=False),
-        {param.name: param for param in algorithm.params},
-    )
+    rows = stream(algorithm, task, classes, rows=2000, seed=2, drift=False)._replace(weights=None)
+    params = {param.name: param for param in algorithm.params}
     kept, mistakes = build(algorithm, task), []
     for fed in (learner, kept):
         feed(fed, rows)
@@ -299,7 +296,7 @@ def test_a_learner_that_forgets_learns_again(algorithm, task, classes):
     restored.load_arrays(*load(state(learner)))
     batch = params.get("batch_size")  # learners that learn batch by batch need some batches
     soon = 100 if batch is None else 4 * batch.default
-    later = Stream(-rows.X[:soon], rows.y[:soon], None)
+    later = Stream(-rows.X[:soon], rows.y[:soon])
     for fed in (learner, kept, restored):
         told = fed.learn(later.X, later.y).value
         mistakes.append(float(((told - later.y) ** 2).mean() if task == "regression" else (told != later.y).mean()))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.learners.catalogue import ALGORITHMS
@@ -50,23 +49,6 @@ def test_a_weight_of_one_is_no_weight(algorithm, task, classes):
     assert_array_equal(expected, learn(ones, rows, np.ones(len(rows.y))))
     assert_array_equal(expected, learn(single, rows, np.ones(len(rows.y)), range(1, len(rows.y))))
     assert state(plain) == state(ones) == state(single)
-
-
-@every_case
-def test_a_block_with_weights_is_its_rows(algorithm, task, classes):
-    """To the bit, however it is cut; and predict agrees with the a-priori prediction, whatever the row's own weight."""
-    rows, weights = stream(algorithm, task, classes), np.random.default_rng(2).uniform(0.1, 5.0, 260)
-    whole, cut, asked = (fresh(algorithm, task, classes) for _ in range(3))
-    said = learn(whole, rows, weights)
-    assert_array_equal(said, learn(cut, rows, weights, (1, 7, 100, 101)))
-    for row in range(len(rows.y)):
-        part = slice(row, row + 1)
-        before = asked.predict(rows.X[part])
-        now = asked.learn(rows.X[part], rows.y[part], None, weights[part])
-        for expected, found in zip(astuple(before), astuple(now), strict=True):
-            assert (expected is None) == (found is None)
-            assert expected is None or np.array_equal(expected, found)
-    assert state(whole) == state(cut) == state(asked)
 
 
 @settings(max_examples=30, deadline=None)
