@@ -93,7 +93,7 @@ def test_a_refused_segment_does_not_disturb_its_neighbours():
 def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
     """A proposal takes effect with its rows or not at all; then the next one may."""
     model = machine(KINDS[0], features=None)
-    first, second = (Schema([*map(_feature, names)]) for names in (("p", "q"), ("r",)))
+    first, second = (Schema([*map(Feature, names)]) for names in (("p", "q"), ("r",)))
     X = np.ones((2, 2))
     refused(model, Rows(first.id, first.features, X, [0, "0"]))
     assert model.prediction_schema is None
@@ -111,10 +111,6 @@ def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
     )
     assert [True, False, True] == [outcome.refusal is None for outcome in outcomes]
     assert (second.id, 2) == (model.prediction_schema.id, model.rows)
-
-
-def _feature(name):
-    return Config.parse({**KINDS[0], "features": [name]}).features[0]
 
 
 @every_kind

@@ -40,7 +40,7 @@ def rows(count, days, seed=0):
     return [(a, days[code]) for a, code in zip(numbers, codes, strict=True)]
 
 
-@pytest.mark.slow_but("others-*", "more-rls")
+@pytest.mark.slow_but("others-dfop", "others-odm", "others-fesl_s", "others-vigow", "others-auto", "more-rls")
 @pytest.mark.parametrize("algorithm", DENSE)
 @pytest.mark.parametrize("following", [NEW, WIDER], ids=["others", "more"])
 def test_a_kept_name_is_redeclared(algorithm, following):
