@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from core.learners.boosting.algorithms import BOOSTING
-from core.learners.catalogue import ALGORITHMS
+from tests.core.learners.auto.test_boosting import learner as boosting
 from tests.core.learners.streams import learner_of, state
 
 ROWS = 500
 X = np.random.default_rng(5).normal(size=(ROWS, 3))
 Y = (X.sum(axis=1) > 0).astype(np.int64)
 MADE = {
-    "boosting": lambda: learner_of("boosting", 3, 2, trees=5, rows=150, period=16),
+    "boosting": lambda: boosting(2),
     "dfop": lambda: learner_of("dfop", 3, task="regression"),
     "dynamic_odm": lambda: learner_of("dynamic_odm", 3, 2),
     "ga2m": lambda: learner_of("ga2m", 3, 2),
@@ -39,12 +38,6 @@ FORGED = [
     ("ga2m of numbers", "gradients", 5, 1e308),
 ]  # fmt: skip
 TOLD = {"ga2m": "weights", "ga2m of numbers": "variance"}
-
-
-@pytest.fixture(autouse=True)
-def _with_boosting(monkeypatch):
-    """No catalogue lists it."""
-    monkeypatch.setitem(ALGORITHMS, BOOSTING.id, BOOSTING)
 
 
 @pytest.mark.parametrize(("name", "array", "place", "by"), FORGED)

@@ -137,6 +137,7 @@ def test_squared_errors_are_capped_without_a_warning():
         ([0.2, 0.8], 1, 1, [0.0, 0.8, 2 * 0.2**2, 0.8, 0.8]),
         ([0.7, 0.3], 0, 1, [1.0, 0.3, 2 * 0.7**2, 0.7, 0.3]),
         ([0.9], 0, 0, [0.0, 0.9, 2 * 0.1**2, 0.9, 0.1]),  # the rest belongs to a label that is not known yet
+        ([0.2, 0.5, 0.3], 2, 0, [1.0, 0.2, 0.8**2 + 0.5**2 + 0.3**2, 0.3, 0.5]),
         ([0.2, 0.8], NOTHING, 1, [math.nan] * 5),
         ([0.2, 0.8], GONE, 1, [1.0, 0.8, 2 * 0.2**2, math.nan, 0.8]),  # a retired label was a prediction: an error
     ],
@@ -149,29 +150,11 @@ def test_the_facts_of_a_row_match_their_definitions(shares, said, truth, expecte
     assert expected == pytest.approx(facts.tolist(), rel=1e-14, nan_ok=True)
 
 
-def test_the_brier_score_is_summed_over_all_classes():
-    """It agrees with a slow computation from whole rows."""
-    rng = np.random.default_rng(0)
-    shares, truth = rng.dirichlet(np.ones(4), 30), rng.integers(0, 4, 30)
-    expected = [((row - np.eye(4)[y]) ** 2).sum() for row, y in zip(shares, truth, strict=True)]
-    assert_allclose(expected, facts_of(shares, shares.argmax(axis=1), truth)[BRIER])
-
-
 @pytest.mark.parametrize(("said", "truth"), [(2, 0), (0, -1), (0, 2)])
 def test_a_class_without_a_probability_is_refused(said, truth):
     """Probabilities out of range are never read."""
     with pytest.raises(IndexError, match="without a probability"):
         facts_of(np.array([[0.2, 0.8]]), np.array([said]), np.array([truth]))
-
-
-def test_losses_are_new_arrays():
-    """Returned arrays stay the same when the next rows are scored."""
-    first = squared_errors(np.array([1.0]), np.array([0.0]))
-    squared_errors(np.array([0.0]), np.array([0.0]))
-    assert_array_equal([1.0], first)
-    facts = facts_of(np.array([[0.5, 0.5]]), np.array([0]), np.array([1]))
-    facts_of(np.array([[0.5, 0.5]]), np.array([0]), np.array([0]))
-    assert_array_equal([1.0], facts[LOSS])
 
 
 # -- scikit-learn on the same rows
