@@ -7,7 +7,27 @@ default that kernels.py and gaussians.py promise. Both add a class at its first 
 import math
 
 import numpy as np
-from scipy.stats import multivariate_normal, multivariate_t
+from scipy.special import gammaln
+
+
+def gaussian(x, mean, covariance):
+    """Ln N(x | mean, covariance)."""
+    away = x - mean
+    return -0.5 * (
+        len(x) * math.log(2 * math.pi) + np.linalg.slogdet(covariance)[1] + away @ np.linalg.solve(covariance, away)
+    )
+
+
+def student(x, mean, scale, freedom):
+    """Ln of the multivariate Student-t density."""
+    D, away = len(x), x - mean
+    q = away @ np.linalg.solve(scale, away)
+    return (
+        gammaln((freedom + D) / 2)
+        - gammaln(freedom / 2)
+        - 0.5 * (D * math.log(freedom * math.pi) + np.linalg.slogdet(scale)[1])
+        - 0.5 * (freedom + D) * math.log1p(q / freedom)
+    )
 
 
 def vig(rows, m0, beta0, nu0, W0, iterations=60):
@@ -43,10 +63,10 @@ class Paper:
 
     def predict(self, x):
         """The class with the largest prior times density among those that have rows."""
-        scores = np.full(len(self.classes), -np.inf)
-        for k, one in enumerate(self.classes):
-            if one.seen:
-                scores[k] = self.prior(one) + multivariate_normal.logpdf(x, one.m, np.linalg.inv(one.nu * one.W))
+        scores = [
+            -np.inf if not one.seen else self.prior(one) + gaussian(x, one.m, np.linalg.inv(one.nu * one.W))
+            for one in self.classes
+        ]
         return int(np.argmax(scores))
 
     def prior(self, one):
@@ -151,8 +171,8 @@ class Repaired:
             if one.seen:
                 freedom = one.nu + 1 - self.D
                 scale = one.sigma * one.nu * (1 + one.beta) / (one.beta * freedom)
-                point[k] = math.log(self.prior(one)) + multivariate_normal.logpdf(x, one.m, one.sigma)
-                expected[k] = math.log(self.prior(one)) + multivariate_t.logpdf(x, one.m, scale, freedom)
+                point[k] = math.log(self.prior(one)) + gaussian(x, one.m, one.sigma)
+                expected[k] = math.log(self.prior(one)) + student(x, one.m, scale, freedom)
         p = np.exp(expected - expected.max())
         return int(np.argmax(point)), p / p.sum()
 
