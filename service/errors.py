@@ -365,8 +365,8 @@ class Recreated(Unavailable):
 class Busy(Unavailable):
     """Another request of this kind is in progress.
 
-    Recovering the weights of named sparse rows keeps a core busy for seconds, so it runs for one model at a time.
-    - Ask for fewer names: ``GET /models/NAME/weights?names=a,b``.
+    Weights of named sparse rows are recovered for one model at a time, effects are computed for two: both take seconds.
+    - Ask for the weights of fewer names: ``GET /models/NAME/weights?names=a,b``.
     """
 
 

@@ -7,15 +7,16 @@ body at a time.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from core.learners.algorithm import Algorithm
 from core.learners.catalogue import DEFAULT, every
 from core.model import load_kernels
 from core.problems import Problem
-from service.errors import BodiesFull, TooLarge
+from service.errors import BodiesFull, Busy, TooLarge
 
 T = TypeVar("T")
 THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, the work takes a millisecond or two
@@ -75,6 +76,23 @@ async def in_thread_if_large(size: int, work: Callable[..., T], *args: object) -
 async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, in a thread if it takes more floating-point operations than ``THREAD_FLOPS``."""
     return work(*args) if flops <= THREAD_FLOPS else await asyncio.to_thread(work, *args)
+
+
+@asynccontextmanager
+async def turn(places: asyncio.Lock | asyncio.Semaphore, most_s: float, busy: str) -> AsyncIterator[None]:
+    """A place for work of seconds: many threads that work in Python would leave the loop little of the interpreter.
+
+    Raises:
+        Busy: there was none for ``most_s`` seconds, because of what ``busy`` says.
+    """
+    try:
+        await asyncio.wait_for(places.acquire(), most_s)
+    except TimeoutError:
+        raise Busy(busy) from None
+    try:
+        yield
+    finally:
+        places.release()
 
 
 async def load_algorithm(config: Mapping[str, Any]) -> None:

@@ -1,9 +1,13 @@
 """What a model knows: its posterior, effects over a sample of the rows, and the experts of ``auto``."""
 
+import asyncio
+import time
+
 import numpy as np
 import pytest
 
-from service.api.models import posterior
+from service.api.http.context import EFFECTS_AT_ONCE
+from service.api.models import effects, posterior
 from tests.service.api_fixtures import RLS, columnar, features, problem
 
 SPARSE = {"algorithm": "sparse_dfop", "task": "regression", "params": {"compressed_dim": 8}}
@@ -97,6 +101,29 @@ async def test_before_rows_and_features(api):
     found = await api.get(f"{path}/effects")
     assert ([{"name": "a", "mean_abs": 0.0}], 0) == (found["features"], found["rows"])
     problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/effects"), 409)
+
+
+async def test_effects_of_few_models_are_computed_at_a_time(start, monkeypatch):
+    """Each takes seconds of the interpreter, also for a client that has left; others wait as long as a request may."""
+    api = await start(wait_timeout_s=60)
+    paths, begun, most, compute = [await api.learnt() for _ in range(6)], 0, 0, effects.explain.effects
+
+    def computed(model):
+        nonlocal begun, most
+        begun, most = begun + 1, max(most, begun + 1)
+        time.sleep(0.05)
+        begun -= 1
+        return compute(model)
+
+    monkeypatch.setattr(effects.explain, "effects", computed)
+    found = await asyncio.gather(*[api.get(f"{path}/effects") for path in paths])
+    assert [3] * 6 == [one["rows"] for one in found]
+    assert most <= EFFECTS_AT_ONCE
+    hurried = await start(wait_timeout_s=0.05)
+    async with hurried.app.context.explaining, hurried.app.context.explaining:
+        answer = problem(await hurried.ask("GET", f"{paths[0]}/effects"), 503)
+    assert "/problems/busy" == answer["type"]
+    await hurried.get(f"{paths[0]}/effects")
 
 
 async def test_effects_are_bounded_by_what_states_may_hold(api, monkeypatch):

@@ -34,6 +34,7 @@ from service.store.drift.events import iso as iso
 Text = Annotated[str, StringConstraints(min_length=1)]
 LIMIT_MAX = 1000
 LIMIT = 100
+EFFECTS_AT_ONCE = 2  # models whose effects are computed at the same time
 DIGITS_MAX, WHOLE_MAX = 20, 2**53
 """Bounds of a whole number in a query: of its digits and its value; no version is larger."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # valid names of models
@@ -71,6 +72,7 @@ class Context:
     guard: Guard = field(default_factory=Guard)  # rejects cross-site requests if no keys are configured
     reader: BodyReader = field(default_factory=BodyReader)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while weights are recovered
+    explaining: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(EFFECTS_AT_ONCE))
 
 
 async def _context(request: Request) -> Context:

@@ -54,16 +54,20 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
 
     409 before the features are known, and for models of named sparse rows.
     """
-    with ExitStack() as stack:
-        async with replica.held():
-            if (same := not_modified(request, replica)) is not None:
-                return same
-            _refuse_without_effects(replica)
-            model, tag, shown = replica.model, tag_of(replica), stamp(replica)
-            stack.enter_context(ctx.engine.state_budget.held(2 * model.nbytes))
-            state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
-        # of a copy: the model goes on learning meanwhile
-        return tagged(json_of(await asyncio.to_thread(_document, state, shown)), tag)
+    async with replica.held():
+        if (same := not_modified(request, replica)) is not None:
+            return same
+        _refuse_without_effects(replica)
+    busy = "the effects of other models are being computed"
+    async with threads.turn(ctx.explaining, ctx.engine.bounds.wait_timeout_s, busy):
+        with ExitStack() as stack:
+            async with replica.held():
+                _refuse_without_effects(replica)  # it may have been reset
+                model, tag, shown = replica.model, tag_of(replica), stamp(replica)
+                stack.enter_context(ctx.engine.state_budget.held(2 * model.nbytes))
+                state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
+            # of a copy: the model goes on learning meanwhile
+            return tagged(json_of(await asyncio.to_thread(_document, state, shown)), tag)
 
 
 def _refuse_without_effects(replica: Replica) -> None:

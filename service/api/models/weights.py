@@ -22,8 +22,9 @@ from service.api.http.route import READ, Route
 from service.api.models.documents import NOT_MODIFIED, json_of, not_modified, stamp, tag_of, tagged
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
-from service.errors import Busy, RequestConflict
+from service.errors import RequestConflict
 from service.runtime.replicas.replica import Replica
+from service.runtime.threads import turn
 
 router = APIRouter(route_class=Route, tags=["models"])
 
@@ -148,14 +149,9 @@ async def _recovered(
     async with replica.held():
         linear, outputs, tag = _linear(replica.model), _outputs(replica.model), tag_of(replica)
         answer = WeightsAnswer(weights={}, bias={}, **stamp(replica))
-    try:  # one recovery at a time, because learning needs the threads
-        await asyncio.wait_for(ctx.recovering.acquire(), ctx.engine.bounds.wait_timeout_s)
-    except TimeoutError:
-        raise Busy("the weights of another model are being recovered") from None
-    try:
+    busy = "the weights of another model are being recovered"
+    async with turn(ctx.recovering, ctx.engine.bounds.wait_timeout_s, busy):
         found = await asyncio.to_thread(_recover, schema, names, linear, sparsity)
-    finally:
-        ctx.recovering.release()
     answer.weights = {
         output: {name: weight for name, weight in zip(names, one.weights.tolist(), strict=True) if weight}
         for output, one in zip(outputs, found, strict=True)
