@@ -1,6 +1,7 @@
 """What a model knows: its posterior, effects over a sample of the rows, and the experts of ``auto``."""
 
 import asyncio
+import threading
 import time
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from service.api.http.context import EFFECTS_AT_ONCE
 from service.api.models import effects, posterior
+from service.api.rows import predict
 from tests.service.api_fixtures import RLS, columnar, features, problem
 
 SPARSE = {"algorithm": "sparse_dfop", "task": "regression", "params": {"compressed_dim": 8}}
@@ -101,6 +103,27 @@ async def test_before_rows_and_features(api):
     found = await api.get(f"{path}/effects")
     assert ([{"name": "a", "mean_abs": 0.0}], 0) == (found["features"], found["rows"])
     problem(await api.ask("GET", f"{await api.new({'task': 'regression'})}/effects"), 409)
+
+
+@pytest.mark.parametrize("algorithm", ["ga2m", "rls", "vigo"])
+async def test_a_wide_row_is_explained_in_a_thread(api, monkeypatch, algorithm):
+    """It takes milliseconds, however cheap a prediction of the model is: other rows do not wait for it."""
+    names = [f"x{at}" for at in range(60)]
+    row = {"features": dict.fromkeys(names, 1.0)}
+    path = await api.new(
+        {"algorithm": algorithm, "task": "classification", "features": names, "labels": ["UP", "DOWN"]}
+    )
+    await api.post(f"{path}/feedback", {**row, "label": "UP"})
+    threads, explained = [], predict.explained
+
+    def noted(*args):
+        threads.append(threading.current_thread())
+        return explained(*args)
+
+    monkeypatch.setattr(predict, "explained", noted)
+    found = await api.post(f"{path}/predict", {**row, "explain": True})
+    assert 60 == len(found["explanation"]["features"])
+    assert [False] == [one is threading.main_thread() for one in threads]
 
 
 async def test_effects_of_few_models_are_computed_at_a_time(start, monkeypatch):
