@@ -24,6 +24,8 @@ FEATURE_BYTES = 100  # assumed cost of one feature of a configuration or documen
 LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
 milliseconds, and many bodies at once would each do so."""
+READERS = 2
+"""Threads that read the bodies in between; each takes the interpreter from the loop in its turn."""
 WAITING_MAX = 256
 """Most such bodies being read or waiting to be read; ``ONEPASS_BODIES_MB`` bounds their bytes."""
 SWITCH_INTERVAL_S = 0.001
@@ -111,10 +113,11 @@ def _load(algorithm: Algorithm) -> None:
 
 
 class BodyReader:
-    """Reads large bodies in one thread, one at a time; the others wait in the order they came."""
+    """Reads large bodies in one thread, smaller ones in ``READERS`` others; the rest wait in the order they came."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "onepass-reader")
+        self._others = ThreadPoolExecutor(READERS, "onepass-readers")
         self._waiting = 0
 
     async def call(self, work: Callable[..., T], *args: object) -> T:
@@ -133,9 +136,15 @@ class BodyReader:
             self._waiting -= 1
 
     async def call_if_large(self, size: int, work: Callable[..., T], *args: object) -> T:
-        """``work(*args)``, in the thread if the ``size`` bytes that it reads are more than ``LARGE_BYTES``."""
-        return await (in_thread_if_large(size, work, *args) if size <= LARGE_BYTES else self.call(work, *args))
+        """``work(*args)`` on ``size`` bytes: above ``LARGE_BYTES`` in the thread, above ``THREAD_BYTES`` in others."""
+        if size <= THREAD_BYTES:
+            return work(*args)
+        if size > LARGE_BYTES:
+            return await self.call(work, *args)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._others, work, *args)
 
     def stop(self) -> None:
         """Read no more bodies; may be called again."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._thread, self._others):
+            threads.shutdown(wait=False, cancel_futures=True)

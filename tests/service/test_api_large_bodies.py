@@ -240,6 +240,25 @@ async def test_one_body_is_read_at_a_time():
     assert [*"abc"] == order
 
 
+async def test_few_smaller_bodies_are_read_at_a_time():
+    """However many come: the event loop has its turn between those that are read."""
+    reader, go, reading, most = BodyReader(), threading.Event(), set(), []
+
+    def work():
+        reading.add(threading.current_thread())
+        most.append(len(reading))
+        go.wait(10)
+        reading.discard(threading.current_thread())
+
+    calls = [asyncio.ensure_future(reader.call_if_large(THREAD_BYTES + 1, work)) for _ in range(20)]
+    await asyncio.sleep(0.05)
+    go.set()
+    await asyncio.gather(*calls)
+    reader.stop()
+    assert (20, threads.READERS) == (len(most), max(most))
+    assert threading.current_thread() is await reader.call_if_large(THREAD_BYTES, threading.current_thread)
+
+
 async def test_more_bodies_than_may_wait_are_refused_at_once(api, monkeypatch):
     """503 with Retry-After, while small rows go on; the next one is read once there is room."""
     monkeypatch.setattr(threads, "WAITING_MAX", 1)

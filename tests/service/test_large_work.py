@@ -18,6 +18,7 @@ OWN_THREADS = {
     ("service/runtime/threads.py", "in_thread_if_large", "asyncio.to_thread"),
     ("service/runtime/threads.py", "in_thread_if_long", "asyncio.to_thread"),
     ("service/runtime/threads.py", "call", "loop.run_in_executor"),  # the large bodies' own
+    ("service/runtime/threads.py", "call_if_large", "loop.run_in_executor"),  # of those in between
     ("service/api/models/weights.py", "_recovered", "asyncio.to_thread"),  # always long: of a sparse model's names
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
     ("service/api/models/effects.py", "show_effects", "asyncio.to_thread"),  # always long: up to 256 rows are explained
