@@ -19,9 +19,8 @@ from service import embedded
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_PROCESS = (
-    "append_script catalog_store connection drift_store embedded expiry large_calls log_page "
-    "log_store lost_models newer_code orphaned_alarms pending_store snapshots_store state_versions "
-    "states_store store_full summaries_store writers"
+    "append_script catalog_store connection drift_store embedded large_calls log_store lost_models newer_code "
+    "orphaned_alarms pending_store states_store store_full"
 ).split()
 FAULTS = (
     "affinity cluster corrupt_snapshot drift eviction full_disk kill_service kill_store lost_data lost_reply "

@@ -1,4 +1,4 @@
-"""The connection: a store that is down is said to be down, at once, and nothing is sent twice."""
+"""The connection: a store that is down is said to be down at once, and nothing is sent twice; what its URL says."""
 
 import asyncio
 import time
@@ -15,6 +15,7 @@ from service.store.log.log import Head, Log
 from service.store.pending import Pending
 from service.store.redis.connection import Call, Connection, Script
 from service.store.redis.redis_errors import reply_error, unavailable
+from service.store.redis.url import parse
 from service.store.states.snapshots import Snapshots
 from tests.listening import listening
 from tests.service.store_fixtures import INCARNATION, Model, next_command
@@ -334,3 +335,39 @@ async def test_no_calls_are_answered_at_once() -> None:
     async with counting(hangs_up=False) as fake, connected(fake.url, 600.0) as connection, asyncio.timeout(30):
         assert ([], []) == (await connection.run([]), await connection.ask())
         assert [] == fake.got
+
+
+SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "seeds", "where"),
+    [
+        ("redis://h", "single", (), {"host": "h"}),
+        ("redis://u:p@h:1/2", "single", (), {"host": "h", "port": 1, "username": "u", "password": "p", "db": 2}),
+        ("unix:///a/b?db=3", "single", (), {"path": "/a/b", "db": 3}),
+        (SENTINELS, "sentinel", (("a", 26379), ("b", 7)), {"username": "u", "password": "p", "db": 2}),
+        ("redis+cluster://u:p@a:1,b", "cluster", (("a", 1), ("b", 6379)), {"username": "u", "password": "p"}),
+    ],
+)
+def test_where_a_store_is(url, kind, seeds, where):
+    """Host or path, or the servers that know it; credentials and database."""
+    found = parse(url)
+    assert (kind, seeds) == (found.kind, found.seeds)
+    assert where == {name: found.where.get(name) for name in where}
+    assert kind == "single" or where == found.where
+
+
+def test_sentinels():
+    """They are asked for a service, with credentials of their own."""
+    found = parse(SENTINELS)
+    assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)
+
+
+@pytest.mark.parametrize("scheme", ["rediss+sentinel", "rediss+cluster"])
+def test_several_servers_behind_tls(scheme):
+    """Certificates are told once, for all of them."""
+    found = parse(f"{scheme}://a:1,b:2/{'store' if scheme.endswith('sentinel') else ''}?ssl_ca_certs=/c.pem")
+    assert "SSLConnection" == found.where["connection_class"].__name__
+    assert "/c.pem" == found.where["ssl_ca_certs"]
+    assert (("a", 1), ("b", 2)) == found.seeds

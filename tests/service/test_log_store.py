@@ -1,9 +1,20 @@
-"""Reading the log on, and what is remembered of it."""
+"""Reading the log on, and what is remembered of it: answers, writers by age, who listens to appends."""
 
+import asyncio
+import time
+
+import numpy as np
+import pytest
+
+from core.entry import Reset, Rows
+from service.errors import WritersFull
+from service.store.keys import ModelKeys
+from service.store.log import codec, log_page
+from service.store.log.append_notices import AppendNotice, AppendNotices
 from service.store.log.appends import SOON_BYTES_MAX, Answers, SeenId, SegmentIn
 from service.store.log.log import Head
-from service.store.log.scripts import RECORD
-from tests.service.store_fixtures import INCARNATION, Model, many, one
+from service.store.log.scripts import RECORD, WRITER_LIFE_MS, WRITERS_MAX
+from tests.service.store_fixtures import INCARNATION, Model, by_name, many, one
 
 
 async def test_entries_come_up_to_the_limit_and_reading_goes_on(model):
@@ -129,3 +140,134 @@ async def test_the_heads_of_many_models_are_told_at_once(model):
     await model.append()
     assert [None, Head(INCARNATION, 1, "w1-1")] == await model.log.heads(["nobody", "m"])
     assert [] == await model.log.heads([])
+
+
+async def test_requests_committed_together_are_one_entry(model):
+    """Kinds of an entry are told once each, in order, and its rows are summed; what cannot be read is unknown."""
+    blobs = [Rows("s", None, np.ones((n, 2)), np.ones(n)) for n in (2, 3)]
+    segments = [*map(codec.encode, (blobs[0], Reset(), blobs[1])), b"\xc1"]
+    await model.append(*map(SegmentIn, segments))
+    (found,) = await log_page.read_back(model.connection, "m", "inc1", 9, 1, 9)
+    assert (1, ("rows", "reset", "unknown"), 5) == (found.version, found.kinds, found.rows)
+    assert [] == await log_page.read_back(model.connection, "m", "another", 9, 1, 9)
+
+
+async def _others(model: Model, count: int) -> None:
+    """As many other writers append once each."""
+    version, uid = 1, "w1-1"
+    for k in range(count):
+        answer = await Model(model.connection, f"v{k}").append(version=version, uid=uid)
+        version, uid = answer.head, answer.head_uid
+
+
+async def _writers(model: Model) -> dict[str, list[int]]:
+    (flat,) = await model.connection.ask(("HGETALL", model.keys.meta))
+    found = by_name(flat).items()
+    return {key.decode()[2:]: [*map(int, value.split(b":"))] for key, value in found if key.startswith(b"w:")}
+
+
+async def _set(model: Model, **writers: str) -> None:
+    await model.connection.ask(*[("HSET", model.keys.meta, f"w:{name}", value) for name, value in writers.items()])
+
+
+async def test_a_retry_after_a_hundred_other_writers_is_still_one(model):
+    """Its reply was lost, many others have appended: without an id, only the sequence number can tell."""
+    first = await model.append()
+    await _others(model, 100)
+    again = await model.again()
+    assert (1, 101) == (first.made, again.head)
+    assert 1 == again.made
+
+
+async def test_a_writer_is_remembered_with_its_last_append_and_the_time_of_it(model):
+    """By the server's clock."""
+    await model.append()
+    answer = await model.append()
+    assert {"w1": [2, 2, answer.time_ms]} == await _writers(model)
+
+
+async def test_writers_that_have_been_silent_for_long_are_forgotten(model):
+    """When a new one comes; the young ones stay, whatever their number."""
+    await model.append()
+    now = int(1000 * time.time())
+    await _set(model, old=f"7:1:{now - WRITER_LIFE_MS - 60_000}", young=f"7:1:{now - WRITER_LIFE_MS + 60_000}")
+    await model.append()
+    assert {"w1", "old", "young"} == (await _writers(model)).keys()
+    await Model(model.connection, "w2").append(version=2, uid="w1-2")
+    assert {"w1", "young", "w2"} == (await _writers(model)).keys()
+
+
+async def test_a_writer_with_a_time_ahead_is_given_the_present_one(model):
+    """A server whose clock was ahead has left it: still a retry's, and forgotten in the end."""
+    await model.log.append([model.asks()])
+    await _set(model, w1="1:1:9999999999999")
+    assert 1 == (await model.again()).made
+    answer = await Model(model.connection, "w2").append(version=1, uid="w1-1")
+    assert {"w1": [1, 1, answer.time_ms], "w2": [1, 2, answer.time_ms]} == await _writers(model)
+    assert 1 == (await model.again()).made
+    assert "fenced" == (await model.log.append([model.asks(sequence=0)]))[0].code
+
+
+async def test_too_many_young_writers_refuse_a_new_one_and_forget_nobody(model):
+    """Loudly, with nothing written; those that are remembered go on, and so does the new one when others are old."""
+    await model.append()
+    now = int(1000 * time.time())
+    await _set(model, **{f"v{k}": f"1:1:{now}" for k in range(WRITERS_MAX - 1)})
+    before = await model.contents()
+    new = Model(model.connection, "w2")
+    refused = await new.append(one("a"), version=1, uid="w1-1")
+    assert (WritersFull, True) == (type(refused), str(WRITERS_MAX) in refused.detail)
+    assert before == await model.contents()
+    assert 2 == (await model.append()).made
+    await _set(model, v0=f"1:1:{now - WRITER_LIFE_MS - 60_000}")
+    assert 3 == (await new.append(one("a"), version=2, uid="w1-2")).made
+
+
+@pytest.mark.parametrize("segments", [(SegmentIn(b"row"),), (SegmentIn(b"row"), SegmentIn(b"row"))])
+async def test_no_notice_is_sent_where_nobody_else_listens(model, segments):
+    """A process that listens alone gets none of its own appends; as soon as another one listens, both get them."""
+    connection, channel = model.connection, ModelKeys("m", "").notices
+    own, other = AppendNotices(connection, "w1"), AppendNotices(connection, "w2")
+    told: asyncio.Queue[AppendNotice] = asyncio.Queue()
+    tasks = []
+
+    async def listen(notices, heard):
+        begun = asyncio.Event()
+        notices.want("m")
+        tasks.append(asyncio.create_task(notices.listen(heard, lambda _: begun.set())))
+        await begun.wait()
+
+    async with asyncio.timeout(10):
+        assert "m" not in own.subscribed
+        await model.append(*segments)
+        await listen(own, told.put_nowait)
+        assert "m" in own.subscribed
+        await model.append(*segments, listening=1)
+        await connection.ask(("PUBLISH", channel, f"{INCARNATION} 9 w9.1"))
+        assert AppendNotice("m", INCARNATION, 9, "w9.1") == await told.get()
+
+        await listen(other, told.put_nowait)
+        await model.append(*segments, listening=1)
+        assert [AppendNotice("m", INCARNATION, 3, "w1-3")] * 2 == [await told.get(), await told.get()]
+        own.drop("m")
+        assert "m" not in own.subscribed
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_listener_that_is_cancelled_twice_leaves_no_connection(connection):
+    """Once by its task group and once by a loop that ends, the second time while it ends its own task."""
+    notices, begun = AppendNotices(connection, "w1"), asyncio.Event()
+    notices.want("m")
+    listening = asyncio.create_task(notices.listen(lambda _: None, lambda _: begun.set()))
+    async with asyncio.timeout(10):
+        await begun.wait()
+        channel = ModelKeys("m", "").notices
+        assert [1] == await connection.listeners([channel])
+        for _ in range(2):
+            listening.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(listening, return_exceptions=True)
+        while [0] != await connection.listeners([channel]):
+            await asyncio.sleep(0.01)

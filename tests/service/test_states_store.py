@@ -1,17 +1,20 @@
-"""States in the store: written in pieces, referred to by entries, gone with the last entry that names them."""
+"""Snapshots in the store: published whole or not at all, kept few, checked when read; states that entries name."""
 
 import os
+from dataclasses import dataclass
 
+import msgspec
 import pytest
 
+from core.model import STATE_VERSION
 from service.errors import Recreated
 from service.store.catalog import Catalog
-from service.store.keys import TOMBSTONES
+from service.store.keys import TOMBSTONES, ModelKeys
 from service.store.log.appends import NamedState
 from service.store.states.pieces import PIECE_BYTES, digest
-from service.store.states.snapshots import SnapshotInfo, Snapshots
+from service.store.states.snapshots import CorruptSnapshot, SnapshotInfo, Snapshots, Written
 from service.store.states.states import StateLost, States
-from tests.service.store_fixtures import INCARNATION, SegmentIn
+from tests.service.store_fixtures import INCARNATION, Model, SegmentIn
 
 STATE = b"the whole state"
 
@@ -45,7 +48,7 @@ async def states(model):
 
 
 @pytest.mark.parametrize("size", [1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES])
-async def test_what_is_written_is_read(model, size):
+async def test_a_state_that_is_written_is_read(model, size):
     """In as many pieces as it takes; it expires until an entry names it, then it stays, written again or not."""
     state = os.urandom(size)
     await write(model, state)
@@ -135,3 +138,207 @@ async def test_deleting_the_model_takes_its_states(model):
     await Catalog(model.connection).create("m", "inc2", b"{}")
     with pytest.raises(Recreated):
         await write(model)
+
+
+@dataclass
+class Taker:
+    """A replica that takes snapshots."""
+
+    model: Model
+    store: Snapshots
+
+    def info(self, version: int, blob: bytes, uid: str | None = None) -> SnapshotInfo:
+        uid = uid or (f"w1-{version}" if version else INCARNATION)
+        return SnapshotInfo(version, uid, version * 10, 1234, len(blob), digest(blob), STATE_VERSION)
+
+    async def take(self, version: int, blob: bytes = b"state", uid: str | None = None, **how: int) -> bool:
+        return (await self.write(version, blob, uid, **how)).held
+
+    async def write(self, version: int, blob: bytes = b"state", uid: str | None = None, **how: int) -> Written:
+        return await self.store.write("m", INCARNATION, self.info(version, blob, uid), blob, **how)
+
+    async def versions(self) -> list[int]:
+        return [info.version for info in await self.store.list("m", INCARNATION)]
+
+    async def log_begins(self) -> list[bytes]:
+        (found,) = await self.model.connection.ask(("XRANGE", self.model.keys.log, "-", "+", "COUNT", 1))
+        return [entry[0] for entry in found]
+
+    async def keys(self) -> set[bytes]:
+        return {key.rpartition(b":")[2] for key in await self.model.contents() if b":chunks:" in key}
+
+
+@pytest.fixture
+async def taker(model) -> Taker:
+    """A model at version 6."""
+    for _ in range(6):
+        await model.append()
+    return Taker(model, Snapshots(model.connection))
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES])
+async def test_what_is_written_is_read(taker, size):
+    """Any bytes, in as many pieces as they take, and nothing that expires once it is published."""
+    blob = os.urandom(size)
+    assert await taker.take(6, blob)
+    (info,) = await taker.store.list("m", INCARNATION)
+    assert taker.info(6, blob) == info
+    assert blob == await taker.store.read("m", INCARNATION, info)
+    (ttl, pieces) = await taker.model.connection.ask(
+        ("PTTL", taker.model.keys.chunks(6)), ("HLEN", taker.model.keys.chunks(6))
+    )
+    assert (-1, max(1, -(-size // PIECE_BYTES))) == (ttl, pieces)
+
+
+async def test_few_are_kept_and_the_log_goes_with_the_oldest(taker):
+    """Beyond ``keep`` the oldest go with their pieces; from the second on the log begins behind the oldest kept."""
+    for version, kept, begins in ((1, [1], b"1-0"), (3, [3, 1], b"2-0"), (5, [5, 3], b"4-0"), (6, [6, 5], b"6-0")):
+        assert await taker.take(version, keep=2)
+        assert (kept, [begins]) == (await taker.versions(), await taker.log_begins())
+    assert {b"5", b"6"} == await taker.keys()
+    assert await taker.take(6, keep=1)
+    assert ([6], []) == (await taker.versions(), await taker.log_begins())
+    assert 7 == (await taker.model.append()).made
+
+
+async def test_one_is_kept_however_old_it_is(taker):
+    """The guard, until there is another one; the log is trimmed as without it, and nothing else is kept for it."""
+    assert await taker.take(1, keep=2)
+    assert await taker.take(2, b"guard", keep=2, guard=True)
+    for version, kept, begins in (
+        (3, [3, 2], b"3-0"),  # among the newest it is one of them
+        (4, [4, 3, 2], b"4-0"),
+        (5, [5, 4, 2], b"5-0"),
+    ):
+        assert await taker.take(version, keep=2)
+        assert (kept, [begins]) == (await taker.versions(), await taker.log_begins())
+    assert b"guard" == await taker.store.read("m", INCARNATION, taker.info(2, b"guard"))
+    assert "same" == (await taker.write(4, keep=2, guard=True)).outcome
+    assert [5, 4] == await taker.versions()
+    assert await taker.take(6, keep=2)
+    await taker.model.append()
+    assert await taker.take(7, keep=2)
+    assert ([7, 6, 4], {b"7", b"6", b"4"}) == (await taker.versions(), await taker.keys())
+
+
+async def test_a_late_snapshot_is_not_published(taker):
+    """An older one than those kept would be dropped at once; its pieces expire."""
+    for version in (4, 5, 6):
+        assert await taker.take(version)
+    assert not await taker.take(3)
+    assert [6, 5, 4] == await taker.versions()
+    (ttl,) = await taker.model.connection.ask(("PTTL", taker.model.keys.chunks(3)))
+    assert 0 < ttl <= 3_600_000
+
+
+async def test_a_snapshot_between_those_kept_needs_a_place(taker):
+    """With fewer to be kept than there are newer ones it is not published."""
+    for version in (2, 4, 6):
+        assert await taker.take(version)
+    assert not await taker.take(5, keep=1)
+    assert await taker.take(3)
+    assert [6, 4, 3] == await taker.versions()
+
+
+async def test_a_snapshot_that_does_not_join_the_log_is_refused(taker):
+    """The uid is checked at the head and behind it; beyond the head there is none; a dead incarnation has none."""
+    assert not await taker.take(6, uid="other")
+    assert not await taker.take(3, uid="other")
+    assert not await taker.take(7)
+    assert not await taker.take(0, uid="other")
+    dead = SnapshotInfo(6, "w1-6", 0, 0, 1, digest(b"x"))
+    assert Written("refused") == await taker.store.write("m", "inc0", dead, b"x")
+    assert ([], [b"1-0"]) == (await taker.versions(), await taker.log_begins())
+    assert await taker.take(0)
+
+
+async def test_two_replicas_write_the_same_snapshot(taker):
+    """The second changes nothing, and is told whether its bytes are those of the first or, on another CPU, not."""
+    assert Written("published", digest(b"state")) == await taker.write(6, b"state")
+    before = await taker.model.contents()
+    assert Written("same", digest(b"state")) == await taker.write(6, b"state")
+    assert Written("differs", digest(b"state")) == await taker.write(6, b"State")
+    assert before == await taker.model.contents()
+
+
+async def test_snapshots_of_two_state_versions_are_not_compared(taker):
+    """Their bytes differ by design."""
+    newer = msgspec.structs.replace(taker.info(6, b"newer"), state_version=STATE_VERSION + 1)
+    assert "published" == (await taker.write(6)).outcome
+    assert Written("not compared", digest(b"state")) == await taker.store.write("m", INCARNATION, newer, b"newer")
+    await taker.model.connection.ask(("HSET", taker.model.keys.snapshots, 6, "{"))
+    assert Written("not compared") == await taker.write(6)
+
+
+async def test_the_newest_published_version_is_told_with_the_head(taker):
+    """Also where an older snapshot is published later."""
+    assert [None] == [head.snapshot for head in await taker.model.log.heads(["m"])]
+    for version, newest in ((5, 5), (3, 5), (6, 6)):
+        await taker.take(version)
+        await taker.take(version)
+        assert [newest] == [head.snapshot for head in await taker.model.log.heads(["m"])]
+
+
+async def test_pieces_of_two_writers_do_not_mix(taker):
+    """Pieces of another digest lie beside the own ones until one of the two is published whole."""
+    keys = taker.model.keys.chunks(6)
+    await taker.model.connection.ask(("HSET", keys, "other:0", "x", "other:1", "y"))
+    assert await taker.take(6, b"state")
+    assert [[f"{digest(b'state')}:0".encode()]] == await taker.model.connection.ask(("HKEYS", keys))
+    assert b"state" == await taker.store.read("m", INCARNATION, taker.info(6, b"state"))
+
+
+async def test_nothing_is_published_while_pieces_are_missing(taker, monkeypatch):
+    """The publishing script counts the bytes that are there."""
+
+    async def lose(*_):
+        return None
+
+    monkeypatch.setattr(taker.store, "_send_pieces", lose)
+    assert not await taker.take(6)
+    assert [] == await taker.versions()
+
+
+@pytest.mark.parametrize("damage", ["of another digest", "too short", "empty", "one missing", "all missing"])
+async def test_damaged_pieces_are_found(taker, damage):
+    """They are never taken for the state."""
+    blob = os.urandom(PIECE_BYTES + 10)
+    await taker.take(6, blob)
+    info, key = taker.info(6, blob), taker.model.keys.chunks(6)
+    field, last = f"{info.digest}:1", blob[PIECE_BYTES:]
+    commands = {
+        "of another digest": ("HSET", key, field, last[::-1]),
+        "too short": ("HSET", key, field, last[:-1]),
+        "empty": ("HSET", key, field, b""),
+        "one missing": ("HDEL", key, field),
+        "all missing": ("DEL", key),
+    }
+    await taker.model.connection.ask(commands[damage])
+    with pytest.raises(CorruptSnapshot):
+        await taker.store.read("m", INCARNATION, info)
+
+
+async def test_a_description_that_cannot_be_read_is_left_out(taker):
+    """The others are still offered."""
+    await taker.take(5)
+    await taker.take(6)
+    await taker.model.connection.ask(("HSET", taker.model.keys.snapshots, 6, "{"))
+    assert [5] == await taker.versions()
+
+
+async def test_a_description_of_another_length_is_refused(taker):
+    """Before anything is written."""
+    before = await taker.model.contents()
+    for wrong in ({"bytes": 4}, {"bytes": 6}):
+        info = msgspec.structs.replace(taker.info(6, b"state"), **wrong)
+        with pytest.raises(ValueError):
+            await taker.store.write("m", INCARNATION, info, b"state")
+    assert before == await taker.model.contents()
+
+
+async def test_deleting_the_model_takes_its_snapshots(taker):
+    """Also those that were dropped before leave nothing."""
+    for version in (3, 4, 5, 6):
+        await taker.take(version)
+    assert await Catalog(taker.model.connection).delete("m")
+    assert {ModelKeys("m", INCARNATION).deleted.encode(), TOMBSTONES.encode()} == {*await taker.model.contents()}
