@@ -11,7 +11,6 @@ import pytest
 from core.problems import Conflict, Invalid
 from service import errors
 from service.api.http import problems as api_problems
-from service.client import private
 from service.pages import documents
 from service.settings import Settings
 from tests.service import sessions
@@ -28,18 +27,11 @@ OTHER_VARIABLES = {"ONEPASS_URL", "ONEPASS_API_KEY", "ONEPASS_API_KEYS_FILE"}
 PARTS = ["On the model's page", "What can go wrong"]
 
 
-@pytest.fixture(scope="module")
-def url(own_settings):
-    """A service without keys, empty at first."""
-    with private.service() as started:
-        yield started
-
-
 @needs_curl
 @pytest.mark.parametrize("slug", documents.GUIDE)
-def test_every_call_of_the_guide_works_as_shown(url, tmp_path, slug):
+def test_every_call_of_the_guide_works_as_shown(empty, tmp_path, slug):
     """Each page in order, against one service, with the answers that it shows."""
-    assert sessions.run(documents.guide()[slug].source, url, tmp_path) > 3
+    assert sessions.run(documents.guide()[slug].source, empty, tmp_path) > 3
 
 
 def kinds(kind):
