@@ -1,13 +1,22 @@
-"""Drift events as lists: of one model, of all; paging, since, freshness, keys, deletion."""
+"""Drift events as lists and as CSV: of one model, of all; paging, since, freshness; drift before the labels come."""
 
 import asyncio
+import csv
+import io
 import itertools
+import json
+import logging
 from datetime import datetime
 
 import pytest
 
+from service.api.csv_answers import csv_answer, drift_table, guarded
+from service.errors import StoreDown
+from service.monitor import unlabelled as monitor
+from service.store.drift import drift
 from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
+from tests.service.event_client import listening
 
 pytestmark = pytest.mark.usefixtures("alarming")
 _values = itertools.count(int(LOUD))
@@ -182,3 +191,183 @@ async def test_the_newest_may_come_first(watched):
     future = {"since": "2999-01-01T00:00:00Z", "order": "newest"}
     assert [] == (await watched.get(f"{path}/drift", params=future))["events"]
     problem(await watched.ask("GET", f"{path}/drift", params={"order": "best"}), 422, "order")
+
+
+async def table(api, path, **query):
+    """The rows of an answer as CSV, by column, and the answer."""
+    answer = await api.ask("GET", path, params={"format": "csv", **query})
+    assert (200, "text/csv; charset=utf-8; header=present") == (answer.status_code, answer.headers["content-type"])
+    return [*csv.DictReader(io.StringIO(answer.text, newline=""))], answer
+
+
+def text(row):
+    """The cells of an object as they are written."""
+    return {name: "" if value is None else str(value) for name, value in row.items()}
+
+
+async def test_the_history_is_a_table(api):
+    """With its baselines; one column where nothing has been learned."""
+    path = await api.learnt(rows=60)
+    rows, answer = await table(api, f"{path}/metrics")
+    assert [*map(text, (await api.get(f"{path}/metrics"))["history"])] == rows
+    assert {"row", "accuracy", "no_change"} <= set(rows[0])
+    assert f'attachment; filename="{path.rpartition("/")[2]}-history.csv"' == answer.headers["content-disposition"]
+    assert "row\r\n" == (await table(api, f"{await api.new()}/metrics"))[1].text
+
+
+async def test_drift_is_a_table(api):
+    """A row for each event, pages as in JSON."""
+    path = await api.learnt(rows=4)
+    await raise_alarms(api, path, 2)
+    await raise_alarms(api, path, 1, JOINS)
+    shown = await api.get(f"{path}/drift")
+    rows, _ = await table(api, f"{path}/drift")
+    assert [(event["id"], path.rpartition("/")[2], str(event["row"]), "UP") for event in shown["events"]] == [
+        (r["id"], r["model"], r["row"], r["class"]) for r in rows
+    ]
+    assert [("90", "30", "0"), ("90", "30", "1")] == [
+        (row["windows_before"], row["windows_after"], row["alarm_count"]) for row in rows
+    ]
+    assert rows == [row for row in (await table(api, "/drift", limit=1000))[0] if row["id"] in {r["id"] for r in rows}]
+    first, answer = await table(api, f"{path}/drift", limit=1)
+    following = answer.headers["onepass-next"]
+    assert (rows[:1], (await api.get(f"{path}/drift?limit=1"))["next"]) == (first, following)
+    rest, answer = await table(api, f"{path}/drift", cursor=following)
+    assert (rows[1:], None) == (rest, answer.headers.get("onepass-next"))
+
+
+async def test_other_documents_are_json(api):
+    """Refused, and the query is named; so is another format."""
+    path = await api.shared()
+    lists = ("log", "pending", "snapshots", "challengers")
+    for asked in ("/models?format=csv", *(f"{path}/{one}?format=csv" for one in lists), f"{path}/metrics?format=xls"):
+        problem(await api.ask("GET", asked), 422, "format")
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-x", "@a", "\tx", "\rx"])
+async def test_text_is_no_formula(cell):
+    """What a spreadsheet would run is quoted."""
+    assert f"'{cell}" == guarded(cell)
+
+
+async def test_what_is_no_formula_is_written_as_it_is():
+    """Numbers stay numbers; a list is written as JSON."""
+    for cell in ("a=1", "", -1.5, None):
+        assert cell == guarded(cell)
+    assert ("true", '[{"name":"=a"}]') == (guarded(True), guarded([{"name": "=a"}]))
+
+
+async def test_names_of_users_are_guarded():
+    """The class of an event is a label, which is a user's word."""
+    answer = await csv_answer(
+        json.dumps({"events": [{"id": "e", "class": "=HYPERLINK(1)"}]}).encode(), drift_table, "m"
+    )
+    [row] = csv.DictReader(io.StringIO(bytes(answer.body).decode(), newline=""))
+    assert ("e", "'=HYPERLINK(1)") == (row["id"], row["class"])
+
+
+async def test_generated_clients_are_told_of_json_alone(api):
+    """A second media type would make the type of each answer a union; the descriptions tell of CSV instead."""
+    paths = (await api.get("/openapi.json"))["paths"]
+    told = [path for path, route in paths.items() if "format=csv" in route.get("get", {}).get("description", "")]
+    assert {"/drift", "/models/{name}/drift", "/models/{name}/metrics"} == set(told)
+    for path in told:
+        assert ["application/json"] == [*paths[path]["get"]["responses"]["200"]["content"]]
+
+
+WATCH = {"unlabelled": True, "class_mean": {"batch_size": 20}, "error_rate": None}
+
+
+async def track(api, path, count, a):
+    """Tracked predictions around a value of the first feature, which cycles a little."""
+    for at in range(count):
+        features = {"a": a + (at * 7 % 10) / 10, "b": (at * 3 % 10) / 10}
+        await api.post(f"{path}/predict", {"features": features, "track": True})
+
+
+async def test_drift_shows_without_a_label(start):
+    """The features that moved, as an event of every list and of the stream; the model knows nothing of it."""
+    api, other = await start(), await start()
+    path = await api.new({**DFOP, "watch": WATCH})
+    before = await api.state(path)
+    async with listening(api) as client:
+        await track(api, path, 60, 0.0)
+        assert [] == (await api.get(f"{path}/drift"))["events"]
+        await track(api, path, 40, 5.0)
+        frame = await client.next()
+    model = await api.get(path)
+    (event,) = (await api.get(f"{path}/drift"))["events"]
+    assert event == frame.data
+    expected = {"kind": "unlabelled", "class": None, "action": "report", "version": 0, "row": 0}
+    assert expected.items() <= event.items()
+    assert event["id"].startswith(f"{model['incarnation']}-0-")
+    assert ["a"] == [change["name"] for change in event["features"]]
+    assert ([], 0, None, False) == (event["alarms"], event["alarm_count"], event["challenger"], event["held_back"])
+    assert event in (await other.get("/drift", params={"limit": 1000}))["events"]
+    assert [event] == (await other.get(f"{path}/drift"))["events"]
+    assert before == await api.state(path)
+    assert 'onepass_drift_events_total{kind="unlabelled"} 1.0' in (await api.ask("GET", "/metrics")).text
+    async with listening(other, last=client.start.id) as again:
+        assert event == (await again.next()).data
+
+
+async def test_nothing_is_watched_unasked(start):
+    """Off by default, and for rows that are not tracked."""
+    api = await start()
+    unasked, untracked = await api.new(DFOP), await api.new({**DFOP, "watch": WATCH})
+    for a in (0.0, 5.0):
+        await track(api, unasked, 60, a)
+        for at in range(60):
+            await api.post(f"{untracked}/predict", {"features": {"a": a + at % 7, "b": 0.0}})
+    for path in (unasked, untracked):
+        assert [] == (await api.get(f"{path}/drift"))["events"]
+
+
+async def test_few_models_are_watched_at_a_time(start, monkeypatch):
+    """Those whose rows came last; the watch of another one begins anew."""
+    monkeypatch.setattr(monitor, "MODELS_MAX", 2)
+    api = await start()
+    paths = [await api.new({**DFOP, "watch": WATCH}) for _ in range(3)]
+    for path in paths:
+        await track(api, path, 60, 0.0)
+    watched = api.app.context.unlabelled
+    assert 2 == len(watched._watches)
+    for path in paths[::-1]:  # the first one has been forgotten: its rows are new, and those of the last are not
+        await track(api, path, 40, 5.0)
+    assert [0, 1, 1] == [len((await api.get(f"{path}/drift"))["events"]) for path in paths]
+
+
+async def test_a_hint_that_the_store_does_not_take_is_dropped(start, monkeypatch, caplog):
+    """Nobody waits for it, and the next one is told."""
+    caplog.set_level(logging.INFO)
+    api = await start()
+    path = await api.new({**DFOP, "watch": {**WATCH, "episode_rows": 0}})
+    await track(api, path, 60, 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(api.app.context.drift, "_run", refusing)
+        await track(api, path, 40, 5.0)
+    await track(api, path, 60, -5.0)
+    assert 1 == len((await api.get(f"{path}/drift"))["events"])
+    assert "could not report" in caplog.text
+
+
+async def refusing(_):
+    """A store that is away."""
+    raise StoreDown("the store does not answer")
+
+
+async def test_events_of_both_kinds_have_one_order(start, monkeypatch):
+    """Pages of a model hold both, by version; nothing is left out or repeated."""
+    monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", 0)
+    api = await start()
+    path = await api.new({**DFOP, "watch": {**WATCH, "episode_rows": 0}})
+    for a in (0.0, 5.0, 0.0):
+        rows = [[a + (at * 7 % 10) / 10, (at * 3 % 10) / 10] for at in range(80)]
+        await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": rows, "labels": ["UP"] * 80})
+        await track(api, path, 60, a)
+    whole = (await api.get(f"{path}/drift"))["events"]
+    assert {"unlabelled", "class_mean"} == {event["kind"] for event in whole}
+    assert sorted(event["version"] for event in whole) == [event["version"] for event in whole]
+    assert whole == [event for page in await api.pages(f"{path}/drift", limit=1) for event in page["events"]]
+    assert 204 == (await api.ask("DELETE", path)).status_code
+    problem(await api.ask("GET", f"{path}/drift"), 404)

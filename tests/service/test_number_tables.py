@@ -1,4 +1,4 @@
-"""Tables of plain numbers are packed into arrays; what that gives is what reading cell by cell gives."""
+"""Tables of plain numbers are packed into arrays, as reading cell by cell gives them; SVMlight text as sparse rows."""
 
 import json
 import math
@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.features import Schema, parse_features
+from core.features import Schema, SparseSchema, parse_features
 from core.features.parsing import MISSING_TEXTS
 from core.problems import Invalid
 from service.runtime.rows import number_tables
+from service.runtime.rows.sparse_rows import projected_lines, read_lines
 
 NAMES = ("a", "b")
 SPACE = Schema(parse_features(list(NAMES)))
@@ -113,3 +114,22 @@ def test_no_rows_and_no_columns_are_no_table():
     assert number_tables.from_values([], 2) is None
     assert number_tables.from_values([[]], 0) is None
     assert number_tables.from_texts([[]], 0) is None
+
+
+SPARSE = SparseSchema(0, 24, "sign")
+
+
+def test_rows_are_those_of_their_names_and_values():
+    """To the bit; comments, labels and line ends do not matter, names are texts before the last colon."""
+    rows = [{"a": 0.1, "b": -2.5e-7}, {"1": 3}, {"01": 3}, {"größe": 2, "a:b": 1}]
+    text = [" ".join(f"{name}:{value!r}" for name, value in row.items()) for row in rows]
+    lines = "\r\n".join(f"+1 {line}  # {at}" for at, line in enumerate(text))
+    expected = np.concatenate([SPARSE.row(row) for row in rows])
+    np.testing.assert_array_equal(expected, projected_lines(SPARSE, [*read_lines(lines)]))
+
+
+def test_svmlight_lines():
+    """Labels are the first cells without a value; blank lines and comments are passed over."""
+    lines = [*read_lines("+1 a:1 # x:9\n\n#\n-1\nb:2\n")]
+    assert [(1, "+1", ["a:1"]), (4, "-1", []), (5, None, ["b:2"])] == [(x.number, x.label, x.cells) for x in lines]
+    assert ["line 1, column 1", "line 5, column 1"] == [lines[0].place(-1), lines[2].place(0)]
