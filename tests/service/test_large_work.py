@@ -25,6 +25,7 @@ OWN_THREADS = {
     ("service/api/models/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
     ("service/store/states/pieces.py", "gather", "asyncio.to_thread"),  # always a whole state
     ("service/api/http/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
+    ("service/pages/api_pages.py", "document", "asyncio.to_thread"),  # half a second, once
     ("service/app.py", "lifespan", "asyncio.to_thread"),  # the private store starts and stops
     ("service/store_keeper.py", "run", "asyncio.to_thread"),  # and is started again
 }
