@@ -37,6 +37,7 @@ def place(form, row, member):
     return f"rows[{row}]" + (f".{member}" if member else "")
 
 
+@pytest.mark.slow_but("1-*", "5-*", "9000-lines")
 @every_form
 @pytest.mark.parametrize("count", [1, 5, 9_000])
 async def test_rows_by_name_are_learned_as_by_column(api, form, count):
@@ -89,8 +90,7 @@ async def test_the_first_rows_fix_the_features(api, form):
     field = place(form, 1, "features.a")
     problem(await api.ask("POST", f"{fresh}/feedback/batch", **sent(form, rows)), 422, field)
     rows[1] = record(1, features={**features(1), "c": 1})
-    answer = await api.ask("POST", f"{fresh}/feedback/batch", **sent(form, rows))
-    problem(answer, 422, place(form, 1, "features.c"))
+    problem(await api.ask("POST", f"{fresh}/feedback/batch", **sent(form, rows)), 422, place(form, 1, "features.c"))
 
 
 @every_form

@@ -141,6 +141,7 @@ async def _bodies(api, path):
     return [(answer.status_code, answer.headers.get("etag"), answer.content) for answer in answers]
 
 
+@pytest.mark.slow_but("auto", "dfop", "odm", "sparse_dfop")
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
 async def test_a_version_shows_the_same_wherever_and_whenever(api, elsewhere, algorithm):
     """At another service, and after the model was loaded again, from its log and from a snapshot."""

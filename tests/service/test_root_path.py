@@ -65,6 +65,7 @@ async def test_rows_and_their_refusals(proxied):
 
 async def test_every_link_leads_somewhere(proxied):
     """Of the pages, of what they load, of Swagger UI and of llms.txt; all of them under the prefix."""
+    seen = set()
     for path in ("/", "/ui/models/m", "/guide", "/guide/running-it", "/problems", "/docs", "/redoc", "/llms.txt"):
         answer = await proxied.get(path)
         assert 200 == answer.status_code
@@ -73,7 +74,8 @@ async def test_every_link_leads_somewhere(proxied):
         for link in sorted({one or other for one, other in links}):
             target = httpx.URL(f"http://onepass{PREFIX}{path}").join(link)
             assert target.path.startswith(f"{PREFIX}/"), (path, link)
-            if "/ui/models/" not in target.path:
+            if "/ui/models/" not in target.path and target not in seen:
+                seen.add(target)
                 assert 200 == (await proxied.get(target)).status_code, (path, link)
 
 
