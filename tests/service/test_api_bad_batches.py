@@ -77,18 +77,11 @@ CSV_BODIES = [
     ("a,b", "3,\x004", 422, None),
     ("a,b", "3,\udcff", 400, None),
 ]
-QUERIES = [
-    ({}, "label"),
-    ({"label": "z"}, "label"),
-    ({"label": ""}, "label"),
-    ({"label": "y", "id": "z"}, "id"),
-    ({"label": "y", "id": "y"}, "id"),
-    ({"label": "y", "discount": "z"}, "discount"),
-    ({"label": "y", "labels": "y"}, "labels"),
-]
 CSV_CELLS = [
     *((DISCOUNTED, f"UP,{cell}", "row 2, column w") for cell in ("", "x", "0", "1.5", "nan", "0.5_0")),
     *((NUMBERS, f"{cell},1", "row 2, column y") for cell in ("", "x12345", "nan", "inf", "1e400", "1_0", "٣")),
+    *((model, f"{cell},1", "row 2, column y") for model, cell in ((OPEN, "up"), (OPEN, ""), (DIGITS, "false"))),
+    ({"labels": None}, ",1", "row 2, column y"),
 ]
 
 
@@ -151,17 +144,10 @@ async def test_what_is_wrong_in_csv_is_named(api, route, header, row, status, fi
 @pytest.mark.parametrize(("model", "cells", "field"), CSV_CELLS)
 async def test_labels_and_discounts_in_csv_are_checked_one_by_one(api, model, cells, field):
     """Named by row and column."""
-    path, good = await api.shared(**model), "1,1" if model is NUMBERS else "UP,0.9"
-    params = {"label": "y", **({"drop": "w"} if model is NUMBERS else {"discount": "w"})}
+    path, good = await api.shared(**model), "1,1" if model in (NUMBERS, DIGITS) else "UP,0.9"
+    params = {"label": "y", **({"discount": "w"} if model is DISCOUNTED else {"drop": "w"})}
     content = f"a,b,y,w\n1,2,{good}\n3,4,{cells}\n".encode()
     await api.refuses(f"{path}/feedback/batch", 422, field, "x12345", content=content, headers=CSV, params=params)
-
-
-@pytest.mark.parametrize(("query", "field"), QUERIES)
-async def test_the_query_of_csv_names_columns(api, query, field):
-    """Of the header, each one once."""
-    how = {"content": csv("feedback"), "headers": CSV, "params": query}
-    await api.refuses(f"{await api.shared()}/feedback/batch", 422, field, **how)
 
 
 @every_route

@@ -120,12 +120,17 @@ async def test_one_column_may_be_called_so(api):
         *(({"drop": given}, "drop") for given in ("", "nobody", "note\rwhen", "note,nobody", "y")),
         ({"delimiter": ";"}, "label"),
         ({"drop": "note", "label": "note"}, "drop"),
+        *(({"label": given}, "label") for given in (None, "z", "")),
+        *(({"id": given}, "id") for given in ("z", "y")),
+        ({"discount": "z"}, "discount"),
+        ({"labels": "y"}, "labels"),
     ],
 )
 async def test_what_is_wrong_with_the_queries_of_csv(api, params, field):
-    """The parameter is named; what is the label cannot be passed over."""
-    path = await api.learnt()
-    how = {"content": csv(), "headers": CSV, "params": {"label": "y", **params}}
+    """The parameter is named, each column once; what is the label cannot be passed over."""
+    path = await api.shared()
+    query = {name: value for name, value in {"label": "y", **params}.items() if value is not None}
+    how = {"content": csv(), "headers": CSV, "params": query}
     await api.refuses(f"{path}/feedback/batch", 422, field, **how)
 
 

@@ -87,8 +87,7 @@ async def test_queries_of_csv(api, query, field, said):
     """A column or a parameter that is not there is told with the nearest one."""
     content = b"a,b,note,twice,twice,class\n1,2,x,1,1,UP\n"
     path = f"{await api.shared()}/feedback/batch?{query}"
-    answer = await api.ask("POST", path, content=content, headers={"Content-Type": "text/csv"})
-    found = problem(answer, 422, field)
+    found = problem(await api.ask("POST", path, content=content, headers={"Content-Type": "text/csv"}), 422, field)
     assert said in next(error["problem"] for error in found["errors"] if error["field"] == field)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from core.entry import Outcome
 from service.store.log import codec
-from tests.service.api_fixtures import CSV, DFOP, NPY, RLS, ROW, columnar, features, npy, problem
+from tests.service.api_fixtures import DFOP, NPY, RLS, ROW, columnar, features, npy, problem
 
 ODD = [0, False, ""]
 
@@ -58,20 +58,6 @@ async def test_more_classes_than_the_algorithm_learns_are_409(api):
         ),
         409,
     )
-
-
-def table(cells):
-    return "a,b,y\n" + "".join(f"{row},1,{cell}\n" for row, cell in enumerate(cells))
-
-
-@pytest.mark.parametrize(
-    ("declared", "cell"), [(["UP", "DOWN"], "up"), ([0, 1], "false"), (["a", "b"], ""), (None, "")]
-)
-async def test_cells_that_are_no_label_are_named(api, declared, cell):
-    """By row and by the name of their column."""
-    path = await api.new(labels=declared)
-    content = table([str(declared[0]) if declared else "1", cell])
-    await api.refuses(f"{path}/feedback/batch?label=y", 422, "row 2, column y", content=content, headers=CSV)
 
 
 async def test_the_last_column_of_npy_is_the_label(api):

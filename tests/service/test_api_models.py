@@ -80,14 +80,13 @@ READS = ["", "/metrics", "/weights", "/pending", "/snapshots", "/state"]
 
 
 async def test_a_version_that_does_not_come_is_504(start):
-    """On every read and on predict, with the version that was reached."""
+    """On every read, predict and evaluate, with the version that was reached."""
     hasty = await start(wait_timeout_s=0.02)
     path = await hasty.learnt(rows=3)
     for read in READS:
-        answer = await hasty.ask("GET", f"{path}{read}", params={"min_version": 4})
-        assert 3 == problem(answer, 504)["version"]
+        assert 3 == problem(await hasty.ask("GET", f"{path}{read}", params={"min_version": 4}), 504)["version"]
     row, table = {"features": {"a": 1, "b": 2}}, {"columns": ["a", "b"], "data": [[1, 2]]}
-    for route, body in (("predict", row), ("predict/batch", table)):
+    for route, body in (("predict", row), ("predict/batch", table), ("evaluate", {**table, "labels": ["UP"]})):
         answer = await hasty.ask("POST", f"{path}/{route}", params={"min_version": 4}, json=body)
         assert 3 == problem(answer, 504)["version"]
     assert 3 == (await hasty.get(path, params={"min_version": 3}))["version"]

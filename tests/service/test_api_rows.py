@@ -1,7 +1,6 @@
 """One row over HTTP: predict, feedback, tracked predictions, and the metrics that come of it."""
 
 import asyncio
-import math
 
 from tests.service.api_fixtures import RLS, ROW, features, problem
 
@@ -17,38 +16,6 @@ async def test_predict_before_the_first_row(api):
     first = await api.post(f"{path}/feedback", {**ROW, "label": "UP"})
     assert (None, None, 1) == (first["prediction"], first["loss"], first["rows"])
     assert {"UP": 0.75} == (await api.post(f"{path}/predict", ROW))["probabilities"]
-
-
-async def test_predict_answers_a_label_and_its_probability(api):
-    """Probabilities of the classes seen, by label; they sum to one and the largest is the prediction's."""
-    path = await api.learnt(rows=8)
-    answer = await api.post(f"{path}/predict", ROW)
-    assert {"UP", "DOWN"} == set(answer["probabilities"])
-    assert math.isclose(1.0, sum(answer["probabilities"].values()), rel_tol=1e-12)
-    assert answer["prediction"] == max(answer["probabilities"], key=answer["probabilities"].get)
-    assert 8 == answer["version"]
-
-
-async def test_predict_without_features_is_409_until_the_first_row(api):
-    """The first feedback row fixes the names, all numeric; then the names are known and may come in any order."""
-    path = await api.new(features=None)
-    problem(await api.ask("POST", f"{path}/predict", json=ROW), 409)
-    await api.post(f"{path}/feedback", {"features": {"b": 1, "a": 2}, "label": "UP"})
-    assert ["b", "a"] == (await api.get(path))["info"]["features"]
-    one = await api.post(f"{path}/predict", {"features": {"a": 0.5, "b": 0.25}})
-    assert one == await api.post(f"{path}/predict", {"features": {"b": 0.25, "a": 0.5}})
-    problem(await api.ask("POST", f"{path}/predict", json={"features": {"a": 1, "c": 1}}), 422, "features.c")
-
-
-async def test_an_explanation_adds_up(api):
-    """Base plus contributions is the score: for a regression, the prediction itself."""
-    path = await api.learnt(RLS, rows=6)
-    answer = await api.post(f"{path}/predict", {**ROW, "explain": True})
-    explained = answer["explanation"]
-    assert [*ROW["features"].items()] == [(one["name"], one["value"]) for one in explained["features"]]
-    assert explained["sampled"] is False
-    total = explained["base"] + sum(one["contribution"] for one in explained["features"])
-    assert math.isclose(answer["prediction"], total, rel_tol=1e-9)
 
 
 async def test_feedback_answers_what_was_said_before(api):
@@ -73,18 +40,6 @@ async def test_feedback_may_carry_a_discount(api):
         await api.post(f"{path}/feedback", {**ROW, "label": "UP", **discount})
         states.append((await api.post(f"{path}/predict", {"features": features(1)}))["probabilities"]["UP"])
     assert 3 == len(set(states))
-
-
-async def test_categories_are_values(api):
-    """Declared categories only, 0, false and "" among them; 0 is not false."""
-    listed = [{"name": "day", "type": "categorical", "categories": ["mon", 0, False, ""]}]
-    path = await api.new(features=listed, unknown="error")
-    for value in ("mon", 0, 0.0, False, ""):
-        await api.post(f"{path}/feedback", {"features": {"day": value}, "label": "UP"})
-    for value in ("tue", 1, True, 0.5, None, ["mon"]):
-        answer = await api.ask("POST", f"{path}/feedback", json={"features": {"day": value}, "label": "UP"})
-        problem(answer, 422, "features.day")
-    assert 5 == (await api.get(path))["rows"]
 
 
 async def test_pending_lists_what_waits_for_its_label(api):
@@ -171,16 +126,6 @@ async def test_the_metrics_of_a_regression(api):
     assert ERRORS <= set(found["fading"])
     assert {"last_value": {"mse": 4.0, "mae": 2.0}} == found["baselines"]
     assert [10, 20] == [point["row"] for point in found["history"]]
-
-
-async def test_weights_are_the_linear_model(api):
-    """By output and column; bias plus weights times features is the prediction."""
-    path = await api.learnt(RLS, rows=6)
-    found = await api.get(f"{path}/weights")
-    assert {"weights", "bias", "std", "version", "incarnation"} == set(found)
-    weights, bias = found["weights"]["value"], found["bias"]["value"]
-    told = (await api.post(f"{path}/predict", ROW))["prediction"]
-    assert math.isclose(told, bias + sum(weights[name] * ROW["features"][name] for name in weights), rel_tol=1e-9)
 
 
 async def test_weights_can_be_picked(api):

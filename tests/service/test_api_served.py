@@ -69,14 +69,6 @@ async def test_in_an_overlap_the_old_features_are_read(api):
         assert before["metrics"] == (await api.post(f"{path}/evaluate", table))["metrics"]
 
 
-async def test_it_waits_for_a_version(api):
-    """As every read of a model."""
-    path = await api.learnt(rows=3)
-    version = (await api.get(path))["version"]
-    assert version == (await api.post(f"{path}/evaluate?min_version={version}", TABLE))["version"]
-    problem(await api.ask("POST", f"{path}/evaluate?min_version={version + 9}", json=TABLE), 504)
-
-
 ROWS = [{"a": at % 7, "b": at % 3} for at in range(300)]
 LABELS = [("DOWN", "UP")[int(row["a"] > 3)] for row in ROWS]
 OFTEN_WRONG = [("DOWN", "UP")[int(row["b"] > 0)] for row in ROWS]

@@ -10,23 +10,8 @@ from tests.service.api_fixtures import CSV, NPY, body, npy, problem
 from tests.service.sparse_rows import LABELS, ROWS, SPAM, SUMS, SVM, lists, svmlight
 
 
-async def test_one_row_at_a_time(api):
-    """Create, learn, predict: any names at any time, and the model shows what it is."""
-    path = await api.new(SPAM)
-    for version, (row, label) in enumerate(zip(ROWS * 3, LABELS * 3, strict=True), 1):
-        answer = await api.post(f"{path}/feedback", {"features": row, "label": label})
-        assert (version, version) == (answer["version"], answer["rows"])
-    told = await api.post(f"{path}/predict", {"features": {"cheap": 1, "pills": 2, "never seen": 0}})
-    assert ("spam", {"spam", "ham"}) == (told["prediction"], set(told["probabilities"]))
-    shown = await api.get(path)
-    assert (None, [], 32) == (
-        shown["config"]["features"], shown["info"]["features"], shown["config"]["params"]["compressed_dim"],
-    )  # fmt: skip
-    assert "sparse_dfop" in [entry["id"] for entry in (await api.get("/algorithms"))["algorithms"]]
-
-
 async def test_all_forms_say_the_same(api):
-    """Row by row, as lists, by column, as SVMlight: the same predictions, the same state, and the same for predict."""
+    """Row by row, as lists, by column, as SVMlight: the same predictions, the same state, also under another name."""
     paths = [await api.new(SPAM) for _ in range(4)]
     names = list(dict.fromkeys(name for row in ROWS for name in row))
     columns = {"columns": names, "data": [[row.get(name) for name in names] for row in ROWS]}
@@ -41,6 +26,8 @@ async def test_all_forms_say_the_same(api):
     assert listed["predictions"] == by_column["predictions"]
     assert (1, 5, 5) == (listed["version"], listed["rows"], text["rows"])
     expected = [await api.post(f"{paths[0]}/predict", {"features": row}) for row in ROWS]
+    await api.imports(f"{paths[0]}-moved", await api.state(paths[0]))
+    paths.append(f"{paths[0]}-moved")
     for path in paths:
         for how in (
             {"json": lists()},
@@ -85,18 +72,6 @@ async def test_a_tracked_prediction_is_learned_as_it_was_predicted(api):
     assert (await api.post(f"{path}/predict", ask))["prediction"] == (await api.post(f"{other}/predict", ask))[
         "prediction"
     ]
-
-
-async def test_a_state_moves_to_another_name(api):
-    """Export and import, as for every model."""
-    path = await api.new(SPAM)
-    await api.post(f"{path}/feedback/batch", lists(labels=LABELS))
-    answer = await api.ask(
-        "PUT", f"{path}-copy/state", content=await api.state(path), headers={"Content-Type": "application/octet-stream"}
-    )
-    assert 201 == answer.status_code
-    expected = await api.post(f"{path}/predict/batch", lists())
-    assert expected["probabilities"] == (await api.post(f"{path}-copy/predict/batch", lists()))["probabilities"]
 
 
 async def test_a_large_body_is_read_in_a_thread(api):

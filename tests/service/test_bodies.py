@@ -220,22 +220,6 @@ def begun(part):
     return queue
 
 
-async def test_nobody_has_more_than_half():
-    """Unless it is one body; the others of the same owner are refused, nobody else's."""
-    budget = BodyBudget(100, owner_of=lambda scope: scope["from"])
-    first, second, other = {"from": "a"}, {"from": "a"}, {"from": "b"}
-    budget.reserve(first, 40)
-    with pytest.raises(BodiesFull, match="would exceed 50 of one key or address"):
-        budget.reserve(second, 11)
-    budget.reserve(second, 10)
-    budget.reserve(other, 50)
-    for request in (first, second, other):
-        budget.release(request)
-    budget.reserve(second, 60)
-    budget.reserve(other, 40)
-    assert 100 == budget.used
-
-
 KEYS = "greedy:one:read,modest:two:admin"
 CLIENTS = {
     "keys": ({"api_keys": KEYS}, *(({"more": [(b"x-api-key", secret)]}) for secret in (b"one", b"two"))),

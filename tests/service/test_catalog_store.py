@@ -34,16 +34,6 @@ async def test_a_taken_name_is_answered_with_who_has_it(connection):
     assert [[b"m inc1"]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
 
 
-async def test_one_of_many_creators_wins(connection):
-    """However many try at once, one model comes of it, and it is listed."""
-    catalog = Catalog(connection)
-    found = await asyncio.gather(*[catalog.create("m", f"inc{k}", b"%d" % k) for k in range(10)])
-    (winner,) = [existing for existing in found if existing.created]
-    assert {winner.incarnation} == {existing.incarnation for existing in found}
-    assert ([("m", winner.incarnation)], None) == await catalog.names(10)
-    assert 1 == (await connection.ask(("ZCARD", INDEX)))[0]
-
-
 async def test_appends_move_version_uid_and_time(model):
     """Meta is set by the append script and read by the catalogue."""
     before = await Catalog(model.connection).read("m")

@@ -112,13 +112,3 @@ def test_what_other_clients_send_beside_the_tensors(iris, more):
     answer = iris.post("/v2/models/iris/infer", json={"inputs": [tensor], **more})
     assert 200 == answer.status_code, answer.text
     assert batch(iris)[0] == answer.json()["outputs"][0]["data"]
-
-
-def test_a_data_frame_of_mlserver(iris):
-    """One input for each column, of shape [rows, 1], with the codec's content type."""
-    inputs = [
-        {"name": name, "datatype": "FP64", "shape": [2, 1], "data": [row[at] for row in ROWS]}
-        for at, name in enumerate(IRIS["features"])
-    ]
-    answer = iris.post("/v2/models/iris/infer", json={"parameters": {"content_type": "pd"}, "inputs": inputs})
-    assert batch(iris)[0] == answer.json()["outputs"][0]["data"]

@@ -152,14 +152,6 @@ async def test_requests_committed_together_are_one_entry(model):
     assert [] == await log_page.read_back(model.connection, "m", "another", 9, 1, 9)
 
 
-async def _others(model: Model, count: int) -> None:
-    """As many other writers append once each."""
-    version, uid = 1, "w1-1"
-    for k in range(count):
-        answer = await Model(model.connection, f"v{k}").append(version=version, uid=uid)
-        version, uid = answer.head, answer.head_uid
-
-
 async def _writers(model: Model) -> dict[str, list[int]]:
     (flat,) = await model.connection.ask(("HGETALL", model.keys.meta))
     found = by_name(flat).items()
@@ -168,15 +160,6 @@ async def _writers(model: Model) -> dict[str, list[int]]:
 
 async def _set(model: Model, **writers: str) -> None:
     await model.connection.ask(*[("HSET", model.keys.meta, f"w:{name}", value) for name, value in writers.items()])
-
-
-async def test_a_retry_after_a_hundred_other_writers_is_still_one(model):
-    """Its reply was lost, many others have appended: without an id, only the sequence number can tell."""
-    first = await model.append()
-    await _others(model, 100)
-    again = await model.again()
-    assert (1, 101) == (first.made, again.head)
-    assert 1 == again.made
 
 
 async def test_a_writer_is_remembered_with_its_last_append_and_the_time_of_it(model):

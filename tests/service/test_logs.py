@@ -163,8 +163,7 @@ async def test_no_data_is_logged_and_no_secret_is_said(start, said, monkeypatch)
         raise ValueError(*CANARIES)
 
     monkeypatch.setattr(Engine, "replica", fail)
-    answer = await api.ask("POST", "/models/logged/predict", json={"features": row}, headers=own)
-    problem(answer, 500)
+    problem(await api.ask("POST", "/models/logged/predict", json={"features": row}, headers=own), 500)
     text = said.getvalue()
     assert "POST /models/{name}/predict failed" in text
     assert "ValueError" in text

@@ -152,20 +152,8 @@ async def test_keys_that_expire_are_told(start):
     assert not [key for key in await api.scraped(**some) if key[0] == name]
 
 
-async def test_a_store_that_is_down_leaves_out_what_it_would_tell(start):
-    """The rest is told."""
-    api = await start()
-    path = await api.learnt()
-    await api.scraped()
-    pending = api.engine.pending
-    pending._connection = _Refusing()
-    one = of_model(await api.scraped(), name_of(path))
-    assert 3.0 == one["rows_total"]
-    assert "pending_labels" not in one
-
-
 async def test_a_store_that_is_frozen_holds_nobody_up(start):
-    """What the store would tell is left out until it answers; the next scrapes wait for the same answer."""
+    """What a frozen or failing store would tell is left out; the next scrapes wait for the same answer."""
     api = await start()
     path = await api.learnt()
     pending, hung = api.engine.pending, _Hung()
@@ -177,6 +165,7 @@ async def test_a_store_that_is_frozen_holds_nobody_up(start):
         assert "pending_labels" not in one
     assert 1 == hung.asked
     hung.answers.set()
+    assert "pending_labels" not in of_model(await api.scraped(), name_of(path))  # it answers, and fails
     pending._connection = own
     for _ in range(2):
         one = of_model(await api.scraped(), name_of(path))
@@ -193,13 +182,6 @@ class _Hung:
         self.asked += 1
         await self.answers.wait()
         return [ConnectionError("late") for _ in calls]
-
-
-class _Refusing:
-    """A connection to a store that answers no single call."""
-
-    async def run(self, calls):
-        return [ConnectionError("down") for _ in calls]
 
 
 async def test_scrapes_at_the_same_time_agree(start):

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections import deque
 
 import pytest
 from starlette.responses import StreamingResponse
@@ -100,20 +99,6 @@ async def test_a_body_that_comes_in_parts_is_taken_behind_others(server):
         await asyncio.sleep(0.02)
         writer.write(body[1000:])
         assert [b"/healthz 0"] * 15 + [b"/last 300000"] == [(await read_answer(reader))[1] for _ in range(16)]
-
-
-async def test_a_window_of_sixteen_goes_on_for_ever(server):
-    """A client that sends the next request with each answer has none refused, and gets them in order."""
-    reader, writer = await server.connect()
-    sent = deque()
-    for number in range(1000):
-        path = b"/%d" % number
-        writer.write(GET.replace(b" / ", b" %b " % path) + b"\r\n")
-        sent.append(path + b" 0")
-        if len(sent) == WAITING_MAX:
-            assert sent.popleft() == (await read_answer(reader))[1]
-    for expected in sent:
-        assert expected == (await read_answer(reader))[1]
 
 
 async def test_a_client_that_leaves_ends_what_is_in_work(server):
