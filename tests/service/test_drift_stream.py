@@ -17,38 +17,32 @@ from tests.service.test_api_drift import raise_alarms
 pytestmark = pytest.mark.usefixtures("alarming")
 
 
-@pytest.fixture(scope="module")
-async def watched(start):
-    """A service whose stream has begun."""
-    return await start()
-
-
 async def settled(api, path):
     """Wait until what the model has raised is in the streams."""
     await api.get(f"{path}/drift", params={"consistency": "strong"})
 
 
-async def test_events_come_as_they_are_listed(watched):
+async def test_events_come_as_they_are_listed(api):
     """Each once, in order, with the JSON of the list, from the moment the stream is open."""
-    path = await watched.new()
-    await raise_alarms(watched, path, 2)
-    await settled(watched, path)
-    async with listening(watched) as client:
+    path = await api.new()
+    await raise_alarms(api, path, 2)
+    await settled(api, path)
+    async with listening(api) as client:
         assert (200, "no-store") == (client.status, client.headers["cache-control"])
         assert "text/event-stream; charset=utf-8" == client.headers["content-type"]
         assert "content-length" not in client.headers
         for count in (1, 3):
-            await raise_alarms(watched, path, count)
+            await raise_alarms(api, path, count)
         frames = [await client.next() for _ in range(4)]
         assert {"drift"} == {frame.event for frame in frames}
-        listed = (await watched.get(f"{path}/drift"))["events"][2:]
+        listed = (await api.get(f"{path}/drift"))["events"][2:]
         assert listed == [frame.data for frame in frames]
         assert sorted(frame.id for frame in frames) == [frame.id for frame in frames]
 
 
-async def test_a_bug_that_stops_an_event_once_delays_it_only(watched, monkeypatch):
+async def test_a_bug_that_stops_an_event_once_delays_it_only(api, monkeypatch):
     """Nothing else happens to the model, and its event comes."""
-    path, publish, failed = await watched.new(), DriftStream.publish, []
+    path, publish, failed = await api.new(), DriftStream.publish, []
 
     async def failing(stream, *args):
         if not failed:
@@ -56,21 +50,21 @@ async def test_a_bug_that_stops_an_event_once_delays_it_only(watched, monkeypatc
             raise RuntimeError("a bug")
         return await publish(stream, *args)
 
-    async with listening(watched) as client:
+    async with listening(api) as client:
         monkeypatch.setattr(DriftStream, "publish", failing)
-        await raise_alarms(watched, path, 1)
+        await raise_alarms(api, path, 1)
         assert (path, 1) == (f"/models/{(await client.next()).data['model']}", len(failed))
 
 
-async def test_later_alarms_are_events_of_kind_joined(watched, start):
+async def test_later_alarms_are_events_of_kind_joined(api, start):
     """The event is sent as it was at its first alarm, then each later one, once; two replicas raise them in turns."""
     other = await start()
-    path = await watched.new()
-    async with listening(watched) as client, listening(other) as elsewhere:
-        values = await raise_alarms(watched, path, 1)
-        for api in (watched, other, watched):
-            values += await raise_alarms(api, path, 2, JOINS)
-            await settled(api, path)
+    path = await api.new()
+    async with listening(api) as client, listening(other) as elsewhere:
+        values = await raise_alarms(api, path, 1)
+        for service in (api, other, api):
+            values += await raise_alarms(service, path, 2, JOINS)
+            await settled(service, path)
         values += await raise_alarms(other, path, 1)
         frames = [await client.next() for _ in range(8)]
         assert [frame.data for frame in frames] == [(await elsewhere.next()).data for _ in range(8)]
@@ -81,10 +75,10 @@ async def test_later_alarms_are_events_of_kind_joined(watched, start):
         {"id": first["id"], "model": first["model"], "kind": "joined", "alarms": [one]} for one in listed[0]["alarms"]
     ] == later
     assert values[1:-1] == [one["alarms"][0]["features"][0]["after"] for one in later]
-    for api in (watched, other):
-        async with listening(api, last=client.start.id) as again:
+    for service in (api, other):
+        async with listening(service, last=client.start.id) as again:
             assert [frame.id for frame in frames] == [(await again.next()).id for _ in range(8)]
-        async with listening(api, last=frames[3].id) as again:
+        async with listening(service, last=frames[3].id) as again:
             assert [frame.data for frame in frames[4:]] == [(await again.next()).data for _ in range(4)]
 
 
@@ -107,64 +101,64 @@ async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
         assert values[4:] == await client.values(4)
 
 
-async def test_a_stream_that_has_begun_anew_is_a_gap(watched):
+async def test_a_stream_that_has_begun_anew_is_a_gap(api):
     """Where the store has lost its events nobody knows how many are missing."""
-    path = await watched.new()
-    async with listening(watched) as client:
-        await raise_alarms(watched, path, 3)
+    path = await api.new()
+    async with listening(api) as client:
+        await raise_alarms(api, path, 3)
         last = [await client.next() for _ in range(3)][-1]
-        await watched.engine.store.connection.ask(("DEL", DRIFT))
+        await api.engine.store.connection.ask(("DEL", DRIFT))
         await asyncio.sleep(0.002)
-        values = await raise_alarms(watched, path, 1)
+        values = await raise_alarms(api, path, 1)
         gap, new = await client.next(), await client.next()
     assert ("gap", None, values) == (gap.event, gap.data["missed"], [new.value])
-    async with listening(watched, last=last.id) as client:
+    async with listening(api, last=last.id) as client:
         gap = await client.next()
         assert ("gap", None) == (gap.event, gap.data["missed"])
         assert values == await client.values(1)
 
 
-async def test_a_stream_of_one_model(watched):
+async def test_a_stream_of_one_model(api):
     """Only its events, live and caught up with; its name has to be one."""
-    ours, others = await watched.new(), await watched.new()
+    ours, others = await api.new(), await api.new()
     path = f"/drift/stream?model={ours.rpartition('/')[2]}"
-    async with listening(watched, path) as client:
-        await raise_alarms(watched, others, 2)
-        values = await raise_alarms(watched, ours, 2)
+    async with listening(api, path) as client:
+        await raise_alarms(api, others, 2)
+        values = await raise_alarms(api, ours, 2)
         assert values == await client.values(2)
-    async with listening(watched, path, last=client.start.id) as client:
+    async with listening(api, path, last=client.start.id) as client:
         assert values == await client.values(2)
-    problem(await watched.ask("GET", "/drift/stream?model=-bad"), 422, "model")
-    problem(await watched.ask("GET", "/drift/stream?models=x"), 422, "models")
+    problem(await api.ask("GET", "/drift/stream?model=-bad"), 422, "model")
+    problem(await api.ask("GET", "/drift/stream?models=x"), 422, "models")
 
 
-async def test_a_stream_of_no_model_is_404(watched, start):
+async def test_a_stream_of_no_model_is_404(api, start):
     """Never created, or deleted since; a model that another replica has created is one."""
-    problem(await watched.ask("GET", "/drift/stream?model=nobody"), 404, "model")
+    problem(await api.ask("GET", "/drift/stream?model=nobody"), 404, "model")
     path = await (await start()).new()
     url = f"/drift/stream?model={path.rpartition('/')[2]}"
-    async with listening(watched, url) as client:
+    async with listening(api, url) as client:
         assert 200 == client.status
-    await watched.ask("DELETE", path)
-    problem(await watched.ask("GET", url), 404, "model")
+    await api.ask("DELETE", path)
+    problem(await api.ask("GET", url), 404, "model")
 
 
 @pytest.mark.parametrize("last", ["9999999999999-1", "9999999999999999-9999999999999999"])
-async def test_an_id_that_is_yet_to_come_starts_anew(watched, last):
+async def test_an_id_that_is_yet_to_come_starts_anew(api, last):
     """The stream says at once where it begins, and what happens from then on is told."""
-    path = await watched.new()
-    async with listening(watched, last=last) as client:
+    path = await api.new()
+    async with listening(api, last=last) as client:
         start = await client.next()
         assert ("start", start.id) == (start.event, start.data["position"])
-        assert await raise_alarms(watched, path, 2) == await client.values(2)
+        assert await raise_alarms(api, path, 2) == await client.values(2)
 
 
 @pytest.mark.parametrize(
     "last", ["yesterday", "1", "a-b", "1-2-3-4", "-", "1" * 30 + "-1", "é", "5f3a9c0d1e2b4a68-1-0"]
 )
-async def test_an_id_that_is_none_is_refused(watched, last):
+async def test_an_id_that_is_none_is_refused(api, last):
     """With the header that is wrong."""
-    answer = await watched.ask("GET", "/drift/stream", headers={"Last-Event-ID": last.encode()})
+    answer = await api.ask("GET", "/drift/stream", headers={"Last-Event-ID": last.encode()})
     problem(answer, 422, "Last-Event-ID")
 
 
@@ -240,10 +234,10 @@ async def test_a_store_that_is_away_for_a_while_ends_no_stream(start, monkeypatc
     assert 3 == len(failures)
 
 
-async def test_silence_is_filled(watched, monkeypatch):
+async def test_silence_is_filled(api, monkeypatch):
     """A comment, so that nothing between takes the connection for dead."""
     monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.01)
-    async with listening(watched) as client:
+    async with listening(api) as client:
         begun = len(client.body)
         while KEEPALIVE_COMMENT not in client.body[begun:]:
             await asyncio.sleep(0.005)

@@ -37,10 +37,9 @@ async def test_head_is_get_without_a_body(api, path):
     assert {**get.headers, **dict.fromkeys(different)} == {**head.headers, **dict.fromkeys(different)}
 
 
-async def test_head_leaves_no_stream_open(start, monkeypatch):
+async def test_head_leaves_no_stream_open(api, monkeypatch):
     """A client that asks for the headers of streams takes no place from those that read them."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
-    api = await start()
     for _ in range(3):
         assert 200 == (await api.ask("HEAD", "/drift/stream")).status_code
 

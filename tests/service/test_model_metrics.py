@@ -21,9 +21,8 @@ def name_of(path):
     return path.removeprefix("/models/")
 
 
-async def test_a_classifier_has_its_quality(start):
+async def test_a_classifier_has_its_quality(api):
     """Rows, score, baseline, ratio, calibration; what its own pages tell as well."""
-    api = await start()
     path = await api.learnt(rows=0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
@@ -47,9 +46,8 @@ async def test_a_classifier_has_its_quality(start):
     assert (401.0, 0.0) == (one["rows_total"], one["pending_labels"])
 
 
-async def test_a_regression_has_its_coverage(start):
+async def test_a_regression_has_its_coverage(api):
     """Squared errors, and the share of labels within their intervals; no calibration error."""
-    api = await start()
     path = await api.learnt(RLS, rows=0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
@@ -65,9 +63,8 @@ async def test_a_regression_has_its_coverage(start):
     assert told["coverage"]["0.9"] == found["onepass_model_coverage", "0.9", name_of(path)]
 
 
-async def test_a_model_without_rows_has_no_score(start):
+async def test_a_model_without_rows_has_no_score(api):
     """What is not known is left out, not 0."""
-    api = await start()
     path = await api.new()
     one = of_model(await api.scraped(), name_of(path))
     assert 0.0 == one["rows_total"]
@@ -86,9 +83,8 @@ async def test_only_the_most_active_models_are_shown(start):
     assert {name_of(paths[1]), name_of(paths[3])} == shown
 
 
-async def test_tags_add_up(start):
+async def test_tags_add_up(api):
     """Rows that models of a tag have learned between scrapes; how many there are, and how many err too often."""
-    api = await start()
     first, other = [await api.new({**DFOP, "tags": {"team": "ads"}}) for _ in range(2)]
     await api.new()
     await api.scraped()
@@ -101,9 +97,8 @@ async def test_tags_add_up(start):
     assert (1.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
 
 
-async def test_models_worse_than_their_baselines_are_counted(start):
+async def test_models_worse_than_their_baselines_are_counted(api):
     """Labels that stay for long are repeated by no_change, and told by no column; young models are not judged."""
-    api = await start()
     rng = np.random.default_rng(0)
     for tag, rows, told in (("bad", 80, False), ("good", 80, True), ("young", 10, False)):
         X = rng.normal(size=(rows, 2))
@@ -152,9 +147,8 @@ async def test_keys_that_expire_are_told(start):
     assert not [key for key in await api.scraped(**some) if key[0] == name]
 
 
-async def test_a_store_that_is_frozen_holds_nobody_up(start):
+async def test_a_store_that_is_frozen_holds_nobody_up(api):
     """What a frozen or failing store would tell is left out; the next scrapes wait for the same answer."""
-    api = await start()
     path = await api.learnt()
     pending, hung = api.engine.pending, _Hung()
     own, pending._connection = pending._connection, hung
@@ -184,15 +178,14 @@ class _Hung:
         return [ConnectionError("late") for _ in calls]
 
 
-async def test_scrapes_at_the_same_time_agree(start):
+async def test_scrapes_at_the_same_time_agree(api):
     """They wait for each other; nothing is counted twice."""
-    api = await start()
-    path = await api.new({**DFOP, "tags": {"team": "ads"}})
+    path = await api.new({**DFOP, "tags": {"team": "games"}})
     await api.scraped()
     for row in range(5):
         await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
     found = await asyncio.gather(*(api.scraped() for _ in range(4)))
-    assert {5.0} == {one["onepass_tag_rows_total", "team", "ads"] for one in found}
+    assert {5.0} == {one["onepass_tag_rows_total", "team", "games"] for one in found}
 
 
 class _Model:

@@ -48,9 +48,8 @@ def test_every_alert_is_tested() -> None:
             assert {"summary", "description"} == {*rule["annotations"]}
 
 
-async def test_rules_panels_and_the_page_name_the_metrics_that_exist(start) -> None:
+async def test_rules_panels_and_the_page_name_the_metrics_that_exist(api) -> None:
     """No rule or panel asks for a series that the service does not have; deploy/monitoring.md names every family."""
-    api = await start()
     await api.learnt()
     told = (await api.ask("GET", "/metrics")).text
     there, families = set(), set()

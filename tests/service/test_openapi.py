@@ -265,9 +265,8 @@ def of_csv(operation):
     return {p["name"]: p["examples"]["csv"]["value"] for p in columns}
 
 
-async def test_arrays_are_made_as_described(start, document):
+async def test_arrays_are_made_as_described(api, document):
     """An .npy file by the recipe of each route, of a model whose labels are numbers."""
-    api = await start()
     path = await api.new(RLS)
     await api.post(f"{path}/features/switch", {"action": "begin", "features": ["c"]})
     for route, operation in operations(document).items():

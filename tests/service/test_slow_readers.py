@@ -86,10 +86,9 @@ def _noting(call, noted):
     return looking
 
 
-async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
+async def test_a_state_that_is_not_taken_is_given_back(api, monkeypatch):
     """Clients that ask for states and read none of them fill the budget of states, and not for ever."""
     monkeypatch.setattr(progress, "STALL_S", 0.5)
-    api = await start()
     names = [f"f{column}" for column in range(1_200)]
     path = await api.new(RLS, features=names, watch=None)
     budget = api.engine.state_budget
@@ -104,10 +103,9 @@ async def test_a_state_that_is_not_taken_is_given_back(start, monkeypatch):
         assert 200 == (await api.ask("GET", path)).status_code
 
 
-async def test_a_half_closed_stream_gives_its_place_back(start, monkeypatch):
+async def test_a_half_closed_stream_gives_its_place_back(api, monkeypatch):
     """A client that says it will send no more has left: streams of events are not kept for it."""
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
-    api = await start()
     broadcast = api.app.context.broadcast
     asked = GET.replace(b"/ ", b"/drift/stream ", 1)
     async with running(LocalServer(api.app)) as server:

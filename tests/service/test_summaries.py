@@ -103,9 +103,8 @@ async def test_a_stop_leaves_no_summary_behind(store_url):
         assert 0 == api.engine.stats.loads
 
 
-async def test_a_model_that_leaves_memory_is_summarised_at_once(start):
+async def test_a_model_that_leaves_memory_is_summarised_at_once(api):
     """What it has learned since its last summary is written although nothing holds it any more."""
-    api = await start()
     path = await api.learnt(rows=6)
     models = api.engine.models
     assert 6 > (await stored(api, path)).version
@@ -115,9 +114,8 @@ async def test_a_model_that_leaves_memory_is_summarised_at_once(start):
     assert 6 == (await stored(api, path)).version
 
 
-async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(start, monkeypatch):
+async def test_a_busy_model_sends_a_summary_with_an_append_once_in_a_while(api, monkeypatch):
     """Not with every append, and then of the state before it; the writer has nothing to send."""
-    api = await start()
     path = await api.new()
     engine, sent, turns = api.engine, [], []
     append, write = engine.store.log.append, engine.store.catalog.write_summaries
@@ -161,9 +159,8 @@ async def test_a_replica_that_follows_writes_when_the_process_that_appended_has_
     assert 4 == (await is_written(other, path, 4)).figures.rows
 
 
-async def test_a_model_of_an_earlier_store_is_listed_without_figures(start):
+async def test_a_model_of_an_earlier_store_is_listed_without_figures(api):
     """What its meta tells, nothing loaded; once it is loaded its summary is written."""
-    api = await start()
     path = await api.learnt(DFOP, rows=3)
     engine = api.engine
     known = await line(api, path)
@@ -223,9 +220,8 @@ async def test_a_model_that_cannot_be_loaded_is_listed_as_down(store_url):
         assert "steady" == (await line(api, path))["phase"]
 
 
-async def test_a_summary_is_not_taken_from_a_half_applied_entry(start, monkeypatch):
+async def test_a_summary_is_not_taken_from_a_half_applied_entry(api, monkeypatch):
     """While the model is held the writer waits for its turn, and so does the list."""
-    api = await start()
     path = await api.learnt(rows=2)
     await is_written(api, path, 2)
     replica = api.engine.models.peek(name_of(path))
