@@ -237,9 +237,8 @@ async def test_a_retry_keeps_the_snapshot_of_before(start):
     problem(await promote(api, path, "previous", json={"force": True}, **key), 409)
 
 
-async def test_without_the_snapshot_nothing_changes(start, store_url, monkeypatch):
+async def test_without_the_snapshot_nothing_changes(api, store_url, monkeypatch):
     """503, and the same request works once it can be written: by a full store, or a log that others went on with."""
-    api = await start()
     path = await contest(api)
     before = await api.state(path), await listed(api, path)
     async with without_memory(store_url):

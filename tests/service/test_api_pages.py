@@ -6,15 +6,12 @@ import threading
 from pathlib import Path
 
 import fastapi_offline
-import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.api.openapi.document import document
-from service.app import build
 from service.pages.api_pages import REDOC_LOGO
-from service.settings import Settings
-from tests.service.api_fixtures import problem
+from tests.service.api_fixtures import problem, running
 
 PAGES = ["/docs", "/redoc"]
 
@@ -36,17 +33,15 @@ async def test_ready(api):
 
 async def test_not_ready_while_the_store_cannot_be_reached(own_settings, tmp_path):
     """503 with the reason; alive all the same, and requests are 503 with Retry-After."""
-    app = build(Settings(redis_url=f"unix://{tmp_path}/nobody.sock", store_timeout_s=0.2, grace_s=0.1))
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass")
-    async with app.router.lifespan_context(app), client:
-        answer = await client.get("/readyz")
+    async with running(f"unix://{tmp_path}/nobody.sock", store_timeout_s=0.2, grace_s=0.1) as api:
+        answer = await api.ask("GET", "/readyz")
         assert (503, False, "down") == (answer.status_code, answer.json()["ready"], answer.json()["store"])
-        assert 200 == (await client.get("/healthz")).status_code
+        assert {"alive": True} == await api.get("/healthz")
         for method, path in (("GET", "/models"), ("GET", "/models/m"), ("DELETE", "/models/m")):
-            answer = await client.request(method, path)
+            answer = await api.ask(method, path)
             problem(answer, 503)
             assert 1 <= int(answer.headers["retry-after"])
-        assert "onepass_store_up 0.0" in (await client.get("/metrics")).text
+        assert "onepass_store_up 0.0" in (await api.ask("GET", "/metrics")).text
 
 
 async def test_prometheus_can_read_the_metrics(api):

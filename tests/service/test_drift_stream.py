@@ -215,10 +215,9 @@ async def test_a_client_that_never_reads_is_cut_when_the_service_stops(start, mo
         assert 0 == api.app.context.broadcast.open
 
 
-async def test_a_store_that_is_away_for_a_while_ends_no_stream(start, monkeypatch):
+async def test_a_store_that_is_away_for_a_while_ends_no_stream(api, monkeypatch):
     """The stream goes on where it was."""
     monkeypatch.setattr(event_stream, "AGAIN_S", 0.01)
-    api = await start()
     path, stream = await api.new(), api.app.context.drift
     after, failures = stream.after, []
 

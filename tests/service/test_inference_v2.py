@@ -219,16 +219,6 @@ async def test_a_tracked_row_is_learned_by_its_id(api):
     await api.post(f"{path}/feedback", {"prediction_id": made["id"], "label": "UP"})
 
 
-async def test_one_row_alone_is_tracked(api):
-    """Of two rows nothing is kept; an id that is none is refused before anything is."""
-    path = await api.learnt()
-    ask = {"id": "a", "inputs": [matrix(2)], "parameters": {"track": True}}
-    assert "track" in problem(await api.ask("POST", f"{v2(path)}/infer", json=ask), 422)["error"]
-    for odd in ("x" * 201, "a\nb"):
-        problem(await api.ask("POST", f"{v2(path)}/infer", json={**ask, "inputs": [matrix(1)], "id": odd}), 422)
-    assert [] == (await api.get(f"{path}/pending"))["pending"]
-
-
 async def test_features_by_name_are_tracked_too(api):
     """A row of mixed kinds, and one of named sparse rows."""
     mixed = await api.new(MIXED)

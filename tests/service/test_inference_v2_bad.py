@@ -90,6 +90,8 @@ async def test_what_is_no_tensor(api, path, change, named):
         {"id": 17},
         {"id": "x" * 201},
         {"parameters": {"track": "yes"}},
+        {"parameters": {"track": True}, "inputs": [{**FEATURES, "shape": [2, 2], "data": [0.5] * 4}]},
+        *({"parameters": {"track": True}, "id": odd} for odd in ("x" * 201, "a\nb")),
         {"parameters": {"binary_data_output": 1}},
         {"parameters": []},
         {"outputs": [{"name": "std"}]},

@@ -3,15 +3,12 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from service.app import build
-from service.settings import Settings
-from tests.service.api_fixtures import DFOP, features
+from tests.service.api_fixtures import DFOP, features, running
 
 RETRIES = 50
 LABELS = st.sampled_from(["UP", "DOWN"])
@@ -29,11 +26,7 @@ class Pair:
         self.clients = [self.loop.run_until_complete(self._started(store_url)) for _ in range(2)]
 
     async def _started(self, store_url):
-        app = build(Settings(redis_url=store_url))
-        await self._stack.enter_async_context(app.router.lifespan_context(app))
-        return await self._stack.enter_async_context(
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass")
-        )
+        return (await self._stack.enter_async_context(running(store_url))).client
 
     def ask(self, at, method, path, body=None):
         """One request; where a name was given to a new model unnoticed, sent again as its 503 says."""

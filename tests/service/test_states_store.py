@@ -81,14 +81,6 @@ async def test_an_entry_whose_state_is_not_there_is_not_added(model, missing):
     assert [] == await states(model)
 
 
-async def test_an_append_sent_again_adds_the_state_once(model):
-    """As after a lost reply."""
-    await write(model)
-    first = await model.append(names(STATE))
-    assert first.made == (await model.again()).made == 1
-    assert [1] == await states(model)
-
-
 @pytest.mark.parametrize("damage", [b"THE WHOLE STATE", b"the whole stat", b"the whole state.", None])
 async def test_a_state_that_is_not_as_it_was_written_is_not_read(model, damage):
     """Other bytes, another length, nothing at all; a state that was never written, too."""
@@ -221,21 +213,14 @@ async def test_one_is_kept_however_old_it_is(taker):
     assert ([7, 6, 4], {b"7", b"6", b"4"}) == (await taker.versions(), await taker.keys())
 
 
-async def test_a_late_snapshot_is_not_published(taker):
-    """An older one than those kept would be dropped at once; its pieces expire."""
-    for version in (4, 5, 6):
-        assert await taker.take(version)
-    assert not await taker.take(3)
-    assert [6, 5, 4] == await taker.versions()
-    (ttl,) = await taker.model.connection.ask(("PTTL", taker.model.keys.chunks(3)))
-    assert 0 < ttl <= 3_600_000
-
-
-async def test_a_snapshot_between_those_kept_needs_a_place(taker):
-    """With fewer to be kept than there are newer ones it is not published."""
+async def test_a_late_snapshot_needs_a_place(taker):
+    """Not published where as many newer ones are there as are kept: it would be dropped at once; its pieces expire."""
     for version in (2, 4, 6):
         assert await taker.take(version)
     assert not await taker.take(5, keep=1)
+    assert not await taker.take(1)
+    (ttl,) = await taker.model.connection.ask(("PTTL", taker.model.keys.chunks(1)))
+    assert 0 < ttl <= 3_600_000
     assert await taker.take(3)
     assert [6, 4, 3] == await taker.versions()
 
