@@ -85,15 +85,16 @@ async def test_words_for_missing_values_among_categories(api):
 @pytest.mark.parametrize("cell", ['"0,5"', '"1.000,5"'])
 async def test_a_decimal_comma_is_not_read(api, cell):
     """And the answer says so."""
-    path = await api.learnt()
-    found = await api.refuses(f"{path}/predict/batch", 422, "row 1, column b", content=f"a,b\n1,{cell}\n", headers=CSV)
+    found = await api.refuses(
+        f"{await api.shared()}/predict/batch", 422, "row 1, column b", content=f"a,b\n1,{cell}\n", headers=CSV
+    )
     assert "decimal commas are not supported" in found["errors"][0]["problem"]
 
 
 @pytest.mark.parametrize(("delimiter", "named"), [(";", ";"), ("\t", "tab"), ("|", "|")])
 async def test_another_delimiter_is_named(api, delimiter, named):
     """A header that is one column is answered with what stands in it, and the query that reads it."""
-    path, content = await api.learnt(), csv(delimiter)
+    path, content = await api.shared(), csv(delimiter)
     for route, params, field in (("feedback", {"label": "y"}, "label"), ("predict", {}, "header")):
         how = {"content": content, "headers": CSV, "params": params}
         found = await api.refuses(f"{path}/{route}/batch", 422, field, **how)
@@ -128,23 +129,21 @@ async def test_one_column_may_be_called_so(api):
 )
 async def test_what_is_wrong_with_the_queries_of_csv(api, params, field):
     """The parameter is named, each column once; what is the label cannot be passed over."""
-    path = await api.shared()
     query = {name: value for name, value in {"label": "y", **params}.items() if value is not None}
     how = {"content": csv(), "headers": CSV, "params": query}
-    await api.refuses(f"{path}/feedback/batch", 422, field, **how)
+    await api.refuses(f"{await api.shared()}/feedback/batch", 422, field, **how)
 
 
 async def test_ragged_rows_beside_dropped_columns(api):
     """The row is named, however many cells it lacks."""
-    path = await api.learnt()
     how = {"content": "a,b,z\n1,2,3\n1,2\n", "headers": CSV, "params": {"drop": "z"}}
-    await api.refuses(f"{path}/predict/batch", 422, "row 2", **how)
+    await api.refuses(f"{await api.shared()}/predict/batch", 422, "row 2", **how)
 
 
 @pytest.mark.parametrize("query", ["delimiter=;", "drop=x", "label=y"])
 async def test_the_queries_of_csv_are_for_csv(api, query):
     """Of other bodies they are refused."""
-    path = await api.learnt()
+    path = await api.shared()
     name = query.partition("=")[0]
     for route in ("predict", "feedback"):
         await api.refuses(f"{path}/{route}/batch?{query}", 422, name, json={**TABLE, "labels": LABELS})

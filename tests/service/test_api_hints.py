@@ -111,7 +111,6 @@ async def test_no_key_and_an_unknown_one():
 @pytest.mark.parametrize(("value", "kind"), [("gold", "categorical"), ("", "categorical"), (True, "boolean")])
 async def test_what_is_no_number_names_the_declaration_that_takes_it(api, value, kind):
     """For a single row and a batch: of the very feature, as it stands in the body of PUT."""
-    path = await api.learnt()
     declaration = json.dumps({"name": "b", "type": kind})
     batch = {"columns": ["a", "b"], "data": [[1, value]], "labels": ["UP"]}
     for route, body, field in (
@@ -119,7 +118,7 @@ async def test_what_is_no_number_names_the_declaration_that_takes_it(api, value,
         ("feedback", {"features": {"a": 1, "b": value}, "label": "UP"}, "features.b"),
         ("feedback/batch", batch, "data[0][1]"),
     ):
-        found = await api.refuses(f"{path}/{route}", 422, field, json=body)
+        found = await api.refuses(f"{await api.shared()}/{route}", 422, field, json=body)
         (error,) = found["errors"]
         assert error["problem"].endswith(f"declare {declaration}")
         assert declaration in found["detail"]

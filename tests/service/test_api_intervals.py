@@ -55,7 +55,7 @@ async def test_a_batch_has_the_intervals_of_its_rows(api):
 @pytest.mark.parametrize("level", [0, 1, 0.991, -0.5, 90, 1e300, "0.9", True, [0.9], {}])
 async def test_a_level_is_a_number_between_0_and_99_hundredths(api, level):
     """Anything else is refused, by the name of the field and with what is allowed."""
-    path = await taught(api, rows=3)
+    path = await api.shared(RLS)
     found = await api.refuses(f"{path}/predict", 422, "interval", json={**ROW, "interval": level})
     assert "> 0 and <= 0.99" in found["errors"][0]["allowed"]
     await api.refuses(f"{path}/predict", 422, "interval", json={**ROW, "interval": level, "track": True})
@@ -65,7 +65,7 @@ async def test_a_level_is_a_number_between_0_and_99_hundredths(api, level):
 @pytest.mark.parametrize("query", ["1", "0", "nan", "inf", "much", "", "0.9&interval=0.8"])
 async def test_a_level_in_the_query_is_one_too(api, query):
     """As in a body; and it does not stand in both."""
-    path = await taught(api, rows=3)
+    path = await api.shared(RLS)
     await api.refuses(f"{path}/predict/batch?interval={query}", 422, "interval", json=columnar(2))
     both = {**columnar(2), "interval": 0.9}
     await api.refuses(f"{path}/predict/batch?interval=0.9", 422, "interval", json=both)
@@ -73,7 +73,7 @@ async def test_a_level_in_the_query_is_one_too(api, query):
 
 async def test_classes_have_no_interval(api):
     """A classification refuses the question, wherever it is asked."""
-    path = await api.learnt()
+    path = await api.shared()
     await api.refuses(f"{path}/predict", 422, "interval", json={**ROW, "interval": 0.9})
     await api.refuses(f"{path}/predict/batch", 422, "interval", json={**columnar(2), "interval": 0.9})
     await api.refuses(f"{path}/predict/batch?interval=0.9", 422, "interval", json=columnar(2))

@@ -141,9 +141,8 @@ def large(body):
 )
 async def test_a_large_body_is_refused_as_a_small_one(api, content, headers, status, field):
     """The answer names the first wrong place, and nothing is learned."""
-    path = await api.learnt()
     assert THREAD_BYTES < len(content)
-    await api.refuses(f"{path}/predict/batch", status, field, content=content, headers=headers)
+    await api.refuses(f"{await api.shared()}/predict/batch", status, field, content=content, headers=headers)
 
 
 NAMES = [f"{at:0>190}" for at in range(2_000)]
@@ -181,9 +180,8 @@ async def test_a_large_row_is_read_in_the_thread(api, read_in):
 )
 async def test_a_row_of_too_many_values_is_not_decoded(api, content):
     """They are counted first."""
-    path = await api.learnt()
     for route in ("predict", "feedback"):
-        await api.refuses(f"{path}/{route}", 422, "body", content=content, headers=JSON)
+        await api.refuses(f"{await api.shared()}/{route}", 422, "body", content=content, headers=JSON)
 
 
 DECODER = msgspec.json.Decoder(dict)

@@ -207,10 +207,9 @@ async def test_lines_are_counted_as_a_file_does(api, end):
 )
 async def test_a_line_that_is_no_json_is_named(api, line):
     """400, also where it is two objects or not UTF-8."""
-    path = await api.learnt()
     lines = [json.dumps(record(0)), line, json.dumps(record(2))]
     content = "\n".join(lines).encode("utf-8", "surrogateescape")
-    found = await api.refuses(f"{path}/feedback/batch", 400, content=content, headers=NDJSON)
+    found = await api.refuses(f"{await api.shared()}/feedback/batch", 400, content=content, headers=NDJSON)
     assert found["detail"].startswith("line 2 is not ")
 
 

@@ -343,5 +343,4 @@ async def test_a_copy_whose_first_snapshot_is_lost_is_out_of_service(api, start)
 )
 async def test_a_bad_body_is_422(api, body, field):
     """The name of a model, and nothing else."""
-    path = await api.learnt()
-    problem(await api.ask("POST", f"{path}/copy", json=body), 422, field)
+    problem(await api.ask("POST", f"{await api.shared()}/copy", json=body), 422, field)

@@ -35,9 +35,8 @@ async def test_lag_is_told_and_late_replicas_are_not_ready(start):
     assert not any(names[2] in line for line in told if line.startswith("onepass_model_lag"))
 
 
-async def test_a_lag_that_is_none_ends_with_the_next_look(start):
+async def test_a_lag_that_is_none_ends_with_the_next_look(api):
     """A notice of entries that a failover has lost meanwhile is dropped when the head is read."""
-    api = await start()
     path = await api.learnt()
     replica = await _lagging(api, path, 5, 0)
     engine = api.engine
@@ -63,9 +62,8 @@ async def test_a_row_is_answered_by_a_replica_that_is_far_behind(start):
     assert await other.state(path) == await api.state(path)
 
 
-async def test_a_model_in_no_memory_is_not_followed(start):
+async def test_a_model_in_no_memory_is_not_followed(api):
     """Notices of models that nobody has asked for cost nothing; a model that leaves memory is unsubscribed."""
-    api = await start()
     await api.client.put("/models/idle", json=DFOP)
     engine = api.engine
     channel = ModelKeys("idle", "").notices
