@@ -68,7 +68,7 @@ def test_what_is_locked_is_installed(clone: Path, uv: str) -> None:
     assert "up to date" in make(clone, ".venv/stamp-run").stdout
 
 
-@pytest.mark.slow_but("change0-*bin/uv")
+@pytest.mark.slow
 @pytest.mark.parametrize("uv", [UV, "no"])
 @pytest.mark.parametrize("change", [("two==1.0", "two==2.0"), ("sha256:", "sha256:0"), (" --hash=", " # ")])
 def test_nothing_else_is_installed(clone: Path, uv: str, change: tuple[str, str]) -> None:
@@ -80,7 +80,7 @@ def test_nothing_else_is_installed(clone: Path, uv: str, change: tuple[str, str]
     assert "PIP_INDEX_URL names another index" in done.stderr
 
 
-@pytest.mark.slow_but("*bin/uv")
+@pytest.mark.slow
 @pytest.mark.parametrize("uv", [UV, "no"])
 def test_an_installation_that_was_cut_off_is_made_anew(clone: Path, uv: str) -> None:
     """It may have left packages without all of their files, which no installer notices."""

@@ -7,7 +7,7 @@ from playwright.async_api import expect
 
 from tests.browser.model_pages import tab
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 ROWS = [(at % 10, at % 3, "leaves" if at % 10 > 5 else "stays") for at in range(120)]
 
 
