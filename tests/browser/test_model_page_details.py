@@ -1,6 +1,5 @@
 """The page of a model: marks, downloads, empty states and everything else that only make test-all checks."""
 
-import asyncio
 import json
 
 import pytest
@@ -323,10 +322,6 @@ async def test_a_new_model_with_the_same_name_gets_a_new_page(seen):
     """A page of one incarnation reloads when the service reports another."""
     page = await seen("numbers")
     told = {"incarnation": "another", "snapshots": []}
-    await page.route("**/snapshots", lambda route: route.fulfill(json=told), times=1)
-    loads: asyncio.Queue[None] = asyncio.Queue()
-    page.on("load", lambda _: loads.put_nowait(None))
-    await page.reload()
-    for _ in range(2):
-        await asyncio.wait_for(loads.get(), 20)
+    async with page.expect_event("load"):
+        await page.route("**/snapshots", lambda route: route.fulfill(json=told), times=1)
     await expect(page.locator("#model-rows")).not_to_be_empty()
