@@ -216,7 +216,6 @@ def build(
 
     @asynccontextmanager
     async def lifespan(app: routes.App) -> AsyncIterator[None]:
-        gc.enable()  # it is off while onepass serve imports all this
         single_threaded()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))

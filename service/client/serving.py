@@ -78,9 +78,11 @@ def serve(
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     if not _compile_kernels():
         return 1
-    gc.disable()  # until all is imported: looking for cycles meanwhile takes a tenth of the start
-    from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
-
+    gc.disable()  # to look for cycles while all this is imported takes a tenth of the start
+    try:
+        from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
+    finally:
+        gc.enable()
     return main.run(settings, keys_file=found.keys_file, descriptor=fd, ssl=https)
 
 

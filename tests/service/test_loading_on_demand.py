@@ -1,7 +1,6 @@
 """What a service imports when it starts, and what with the first model that needs it."""
 
 import asyncio
-import gc
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ from core.features.labels import distinct
 from core.learners.algorithm import LOADED, Algorithm
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import LATER as WITH_THE_FIRST_MODEL
-from service.app import YOUNG_OBJECTS
 from service.first_run.kernels import Kernels
 from service.store.log import codec
 from tests.service.api_fixtures import STATE
@@ -183,13 +181,3 @@ def test_a_configuration_that_cannot_be_read_is_left_to_who_reads_it(threads: li
     assert [] == threads
     with pytest.raises(ValueError, match="configuration"):
         codec.config(b"[]")
-
-
-async def test_python_looks_for_cycles_once_the_service_has_started(start) -> None:
-    """Not while it is imported, for which ``onepass serve`` turns it off."""
-    gc.disable()
-    try:
-        await start()
-        assert (True, YOUNG_OBJECTS) == (gc.isenabled(), gc.get_threshold()[0])
-    finally:
-        gc.enable()
