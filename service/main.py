@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+from service import memory_limit
 from service.api.routes import App
 from service.app import Grace, build, crasher, end_streams, leave, refused
 from service.server import descriptors
@@ -74,6 +75,7 @@ def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, s
         descriptor: of an inherited socket to listen on instead of host and port.
         ssl: uvicorn's options for https.
     """
+    memory_limit.return_large_blocks()
     logging.getLogger("uvicorn.error").addFilter(_not_repeated)
     grace = Grace(settings.grace_s)
     try:

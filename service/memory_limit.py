@@ -7,6 +7,7 @@ Each group above it limits it as well. Inside a container GROUP may be the path 
 the container's own group at its root: so paths that do not exist are passed over, and the root is looked at, too.
 """
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 RESERVED_MB = 512  # for everything but models: the process itself, its private store, request bodies and queues
 REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small requests little more
 LIMIT_MIN_MB = 384
+LARGE_BYTES, MMAP_THRESHOLD = 2**20, -3  # the latter as malloc.h has it
 
 
 class TooSmall(ValueError):
@@ -53,6 +55,16 @@ def budget_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
             "setting: the default fits the limit"
         )
     return wanted_mb
+
+
+def return_large_blocks() -> None:
+    """Have arrays of a megabyte and more go back to the system when they are freed.
+
+    By default glibc keeps blocks as large as any that was freed before (up to 32 MB) for itself: a service that loads
+    wide models and evicts them grows to several times its budget. Other C libraries have no such setting.
+    """
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def _files(groups: Path, proc: Path) -> Iterator[Path]:

@@ -1,6 +1,9 @@
 """The memory limit of a container, what of it models get, and what is counted of each."""
 
+import ctypes
 import gc
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -95,6 +98,33 @@ def test_a_start_keeps_to_the_limit(
     capsys.readouterr()
     assert 2 == app.main(["serve", "--memory-budget-mb", "1024"])
     assert "exceeds what the memory limit" in capsys.readouterr().err
+
+
+FREED = """
+import ctypes, gc
+import numpy as np
+from service import main
+from service.settings import Settings
+
+class Heap(ctypes.Structure):  # as malloc.h has it: the fifth of ten sizes is that of blocks with pages of their own
+    _fields_ = [(f"size{at}", ctypes.c_size_t) for at in range(10)]
+
+mallinfo = ctypes.CDLL(None).mallinfo2
+mallinfo.restype = Heap
+main.run(Settings(), keys_file=None, descriptor=10**6, ssl={})
+for _turn in range(2):
+    before, array = mallinfo().size4, np.empty(2**19)
+    apart = mallinfo().size4 - before
+    del array
+print(apart)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="the C library is not glibc 2.33 or newer")
+def test_large_arrays_go_back_to_the_system() -> None:
+    """Also after others have been freed: by default the second one would come from what glibc has kept."""
+    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 4 * MB
 
 
 MODELS = 40
