@@ -116,15 +116,27 @@ async def test_a_model_that_leaves_is_loaded_again(pair, monkeypatch):
     assert await pair[0].state(path) == await second.state(path)
 
 
-async def test_a_model_that_is_evicted_is_freed_at_once(api, monkeypatch):
-    """Its memory does not wait for Python's next search for cycles, which may be thousands of models later."""
+@pytest.mark.parametrize("leaves", ["evicted", "reading", "looked at"])
+async def test_a_model_that_leaves_is_freed_at_once(api, leaves, monkeypatch):
+    """Its memory does not wait for Python's next search for cycles, which may be thousands of models later.
+
+    Not even if it leaves while it reads its log, or if its inbox is looked at afterwards.
+    """
     path = await api.learnt()
-    name = path.removeprefix("/models/")
-    learner = weakref.ref(_models(api).peek(name).model.own)
+    replica = _models(api).peek(path.removeprefix("/models/"))
+    learner = weakref.ref(replica.model.own)
     gc.disable()
     try:
-        await _shrunk(api, monkeypatch)
-        assert _models(api).peek(name) is None
+        if leaves == "evicted":
+            await _shrunk(api, monkeypatch)
+        else:
+            synced = replica.inbox.sync() if leaves == "reading" else None
+            _models(api).forget(replica)
+            assert synced is not None or not replica.inbox.in_flight
+            if synced is not None:
+                await synced
+        assert _models(api).peek(replica.name) is None
+        del replica
         await until(lambda: learner() is None, within_s=10)
     finally:
         gc.enable()

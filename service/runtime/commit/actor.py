@@ -196,6 +196,8 @@ class Actor:
             self._shared.committer.ready(self)
         elif self._syncs:
             self._spawn(self._read_on())
+        elif self._replica.ledger is None:
+            self._replica.let_go()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Continue in a task of this model."""

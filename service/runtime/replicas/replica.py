@@ -191,10 +191,13 @@ class Replica:
 
     @property
     def inbox(self) -> Inbox:
-        """Where requests go."""
-        if self.actor is None:
-            self.actor = self.attach(self)
-        return self.actor
+        """Where requests go; a replica that has left memory keeps no actor (``let_go``)."""
+        if self.actor is not None:
+            return self.actor
+        actor = self.attach(self)
+        if self.ledger is not None:
+            self.actor = actor
+        return actor
 
     def let_go(self) -> None:
         """Part with an idle actor: the two refer to each other, and would stay in memory until Python looks for cycles.
