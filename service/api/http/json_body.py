@@ -163,9 +163,9 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
     except UnicodeDecodeError as wrong:
         return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
     try:
-        parsed = json.loads(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have
+        parsed = _parsed(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have
         problems = _odd(parsed, "is NaN or infinite, which JSON cannot express")
-    except (ValueError, RecursionError):
+    except (ValueError, NotJson):
         problems = []
     if problems:
         return NotJson("the body is not JSON: it contains NaN or Infinity", problems)
@@ -190,12 +190,19 @@ def _unrepresentable(body: bytes) -> Invalid:
     return Invalid(*(problems or [Problem("body", "contains a number that is too large", "finite numbers")]))
 
 
-def _parsed(body: bytes, **how: Any) -> Any:
-    """A second reading of a body that is JSON; it may need a little more depth than the first had."""
+def _parsed(body: bytes | str, **how: Any) -> Any:
+    """A second reading of a body; it may need a little more depth than the first had.
+
+    Between two calls of ``_number`` other threads get the interpreter, for which a large body would else hold it.
+    """
     try:
-        return json.loads(body, **how)
+        return json.loads(body, parse_float=_number, **how)
     except RecursionError:
         raise NotJson(TOO_DEEP) from None
+
+
+def _number(digits: str) -> float:
+    return float(digits)
 
 
 def _integer(digits: str) -> int | float:
