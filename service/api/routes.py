@@ -4,6 +4,7 @@ Every answer has the request's id, its model and headers for browsers, and every
 ``RowRoute`` does this for rows, ``with_headers`` for everything else, including errors and pages.
 """
 
+import asyncio
 import re
 from collections.abc import MutableMapping, Sequence
 from time import perf_counter
@@ -21,7 +22,7 @@ from service.api.http.cross_site import is_browser
 from service.api.http.headers import ALWAYS, MODEL, PAGES
 from service.api.http.problems import ROOT_PATH
 from service.api.http.root_path import parse, under
-from service.api.http.route import Route
+from service.api.http.route import PROBED, Route
 from service.api.models import challengers, effects, model_list, model_pages, models, posterior, state, weights
 from service.api.oip import routes as inference_v2
 from service.api.rows import evaluate, feedback, predict
@@ -61,11 +62,18 @@ ROW_ROUTES: dict[str, RowRoute] = {
 class App(FastAPI):
     """The app. Requests of ``ROW_ROUTES`` go straight to their routes; everything else goes through FastAPI, as do
     requests of these routes with another method and, with CORS, those from a browser.
+
+    Of everything else one request begins per turn of the event loop: hundreds of models that are created at once, a
+    millisecond or two each, would hold up every row until the last one has begun.
     """
 
     context: Context  # the endpoints' collaborators
     cors = False  # whether pages of other sites may use the API
     _hot = HOT
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self._beginning = asyncio.Lock()
 
     def serve_under(self, text: str) -> None:
         """Serve under the root path of the setting; ``ValueError`` if it is invalid, or a path of the service."""
@@ -89,6 +97,9 @@ class App(FastAPI):
             await ROW_ROUTES[found[2]].serve(scope, receive, send)
             return
         scope = under(scope, self.root_path)
+        if scope["path"].removeprefix(self.root_path) not in PROBED:
+            async with self._beginning:
+                await asyncio.sleep(0)
         bare = scope["path"] == self.root_path != ""
         await with_headers(_with_slash if bare else super().__call__, scope, receive, send)
 

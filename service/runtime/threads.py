@@ -20,7 +20,10 @@ from service.errors import BodiesFull, Busy, TooLarge
 
 T = TypeVar("T")
 THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, the work takes a millisecond or two
-FEATURE_BYTES = 100  # assumed cost of one feature of a configuration or document, in bytes of a body
+FEATURE_BYTES = 100  # assumed cost of one feature of a document, in bytes of a body
+DECLARED_BYTES = 600  # of one feature, or category, of a configuration that is read
+LARGE_THREADS = 3
+"""Threads for large work: each takes the interpreter from the loop in its turn, so more of it waits."""
 LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
 milliseconds, and many bodies at once would each do so."""
@@ -34,6 +37,7 @@ takes several turns of the loop, and may wait this long in each of them."""
 THREAD_FLOPS = 4e6
 """Work of more floating-point operations (some milliseconds) is done in a thread: many models may have that much in one
 turn of the loop."""
+_large = ThreadPoolExecutor(LARGE_THREADS, "onepass-large")
 
 
 WORK_FLOPS_MAX = 5e11
@@ -52,7 +56,7 @@ def size_of_features(declared: object) -> int:
     if not isinstance(declared, list):
         return 0
     categories = [one.get("categories") for one in declared if isinstance(one, Mapping)]
-    return FEATURE_BYTES * (len(declared) + sum(len(one) for one in categories if isinstance(one, list)))
+    return DECLARED_BYTES * (len(declared) + sum(len(one) for one in categories if isinstance(one, list)))
 
 
 def refuse_hours(flops: float, rows: int) -> None:
@@ -71,8 +75,11 @@ def refuse_hours(flops: float, rows: int) -> None:
 
 
 async def in_thread_if_large(size: int, work: Callable[..., T], *args: object) -> T:
-    """Call ``work(*args)``, in a thread if the ``size`` bytes that it reads are more than ``THREAD_BYTES``."""
-    return work(*args) if size <= THREAD_BYTES else await asyncio.to_thread(work, *args)
+    """Call ``work(*args)``, in one of a few threads if the ``size`` bytes that it reads exceed ``THREAD_BYTES``."""
+    if size <= THREAD_BYTES:
+        return work(*args)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_large, work, *args)
 
 
 async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object) -> T:

@@ -259,6 +259,14 @@ def life(stage: Stage) -> None:
         stage.beside(what, request)
 
 
+def many_at_once(stage: Stage) -> None:
+    """Models that are created all at once: 100 of 500 columns, 300 of 10, and 30 of 2 000 that are refused."""
+    for count, columns, expected in ((100, 500, DONE), (300, 10, DONE), (30, 2_000, REFUSED)):
+        body = to_json({**heavy.model(heavy.names(columns)), "algorithm": "dfop"})
+        puts = [Ask("PUT", f"/models/m{columns}-{number}", body) for number in range(count)]
+        stage.beside(f"{count} of {columns} columns", lambda puts=puts: stage.send(*puts), expected)
+
+
 def switch(stage: Stage) -> None:
     """A change of features of 1 000 columns: begin, 600 rows of the overlap, complete."""
     wide(stage, "wide", SWITCHED)
@@ -292,8 +300,8 @@ def announced(stage: Stage) -> None:
     stage.beside("forty announced", lambda: heavy.announced(port, 40, "/models/plain/predict/batch", table))
 
 
-EVERY = (predict, state, tables, tables_together, refused, ids, follower, listing, reads, life, switch, unfinished)
-SCENARIOS = {each.__name__.replace("_", "-"): each for each in (*EVERY, pipelined, announced)}
+EVERY = (predict, state, tables, tables_together, refused, ids, follower, listing, reads, life, many_at_once, switch)
+SCENARIOS = {each.__name__.replace("_", "-"): each for each in (*EVERY, unfinished, pipelined, announced)}
 SETTINGS = {"listing": {"memory_budget_mb": "16"}}
 
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from service.api import routes
 from service.api.http.headers import begin_request, log_fields
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import features, problem
@@ -55,6 +56,30 @@ async def test_a_method_that_a_path_does_not_have(api):
         answer = await api.ask(method, path)
         found = problem(answer, 405, "method")
         assert (", ".join(methods), methods) == (answer.headers["allow"], found["errors"][0]["allowed"])
+
+
+async def test_requests_begin_one_by_one(api, monkeypatch):
+    """However many come at once: what comes with them waits for one at most. Probes and rows do not even queue."""
+    path, turn, begun, answer = await api.shared(), 0, [], routes.with_headers
+
+    async def count():
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    async def noted(app, scope, receive, send):
+        begun.append((scope["path"], turn))
+        await answer(app, scope, receive, send)
+
+    monkeypatch.setattr(routes, "with_headers", noted)
+    counting = asyncio.create_task(count())
+    many = [api.ask("GET", "/algorithms") for _ in range(5)]
+    found = await asyncio.gather(*many, api.ask("GET", "/healthz"), api.ask("POST", f"{path}/predict", json=ROW))
+    counting.cancel()
+    assert {200} == {one.status_code for one in found}
+    assert "/healthz" == begun[0][0]
+    assert 5 == len({turn for path, turn in begun if path == "/algorithms"})
 
 
 async def answers(api, **how):

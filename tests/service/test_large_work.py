@@ -15,7 +15,7 @@ HEAVY = {
 """Calls that take time in proportion to a body, a state or an entry."""
 
 OWN_THREADS = {
-    ("service/runtime/threads.py", "in_thread_if_large", "asyncio.to_thread"),
+    ("service/runtime/threads.py", "in_thread_if_large", "loop.run_in_executor"),
     ("service/runtime/threads.py", "in_thread_if_long", "asyncio.to_thread"),
     ("service/runtime/threads.py", "call", "loop.run_in_executor"),  # the large bodies' own
     ("service/runtime/threads.py", "call_if_large", "loop.run_in_executor"),  # of those in between

@@ -63,7 +63,7 @@ class Loop(asyncio.BaseEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
         """A real thread would use the machine's time. Work that has begun goes on even if its caller has gone."""
         future, took_s = self.create_future(), self._draw.uniform(0, self._thread_s)
-        self.works.append(Work(_concerns(func), self._now, self._now + took_s))
+        self.works.append(Work(_concerns(func, args), self._now, self._now + took_s))
         early = self._draw.random() < 0.5
         outcome = self._outcome(func, args) if early else None
 
@@ -95,7 +95,7 @@ class Loop(asyncio.BaseEventLoop):
         pass
 
 
-def _concerns(func: Callable[..., Any]) -> tuple[Any, ...]:
-    """The owner and the arguments of the function passed to asyncio.to_thread."""
-    args = func.args if isinstance(func, functools.partial) else (func,)
-    return getattr(args[0], "__self__", None), *args[1:]
+def _concerns(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The owner and the arguments of a function in a thread; asyncio.to_thread passes all of them in one partial."""
+    func, *given = func.args if isinstance(func, functools.partial) else (func, *args)
+    return getattr(func, "__self__", None), *given

@@ -23,7 +23,7 @@ from service.runtime.replicas.loader import Loader, Store, load_algorithm_of
 from service.runtime.replicas.replica import Inbox, Ledger, Replica
 from service.runtime.replicas.summaries import SummaryWriter
 from service.runtime.stats import Stats
-from service.runtime.threads import FEATURE_BYTES, in_thread_if_large
+from service.runtime.threads import DECLARED_BYTES, in_thread_if_large
 from service.store.log import codec
 from service.store.summaries import encode_first
 
@@ -193,7 +193,7 @@ class ModelCache:
             ModelLost: the store has lost the model of that name, but this process holds it.
         """
         await self.confirm(name)
-        size = FEATURE_BYTES * width_of(config.features or ())
+        size = DECLARED_BYTES * width_of(config.features or ())
         demand, text, first = await in_thread_if_large(size, _prepared, config)
         if demand is not None:
             self.admit(demand)
