@@ -22,7 +22,7 @@ T = TypeVar("T")
 THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, the work takes a millisecond or two
 FEATURE_BYTES = 100  # assumed cost of one feature of a document, in bytes of a body
 DECLARED_BYTES = 600  # of one feature, or category, of a configuration that is read
-LARGE_THREADS = 3
+LARGE_THREADS = 2
 """Threads for large work: each takes the interpreter from the loop in its turn, so more of it waits."""
 LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
