@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+import core.numerics.lapack  # noqa: F401  before any kernel is loaded, for which Numba would import all of scipy.linalg
 from service import memory_limit
 from service.api.routes import App
 from service.app import Grace, build, crasher, end_streams, leave, refused

@@ -56,7 +56,7 @@ def forget() -> None:
 
 def test_a_service_starts_without_what_no_model_needs_yet() -> None:
     """Neither kernels of algorithms nor large libraries for what few ask for."""
-    assert [] == _imported("import service.app, uvicorn")
+    assert [] == _imported("import service.main")
 
 
 def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
