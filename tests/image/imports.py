@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGES = ("core", "service")
-EXTRAS = ("matplotlib", "opentelemetry.exporter", "opentelemetry.sdk", "pyarrow")
-"""Of pyproject.toml; the image goes without them."""
+EXTRAS = ("cycler", "matplotlib", "opentelemetry.exporter", "opentelemetry.sdk", "pyarrow")
+"""Of pyproject.toml, and what comes with them; the image goes without."""
 
 UNCHECKED = b"\x01\x00\x00\x00"
 

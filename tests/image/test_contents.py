@@ -77,7 +77,8 @@ def test_the_bill_of_materials_covers_the_image(containers: Containers, data: st
     with running(containers, "bill", free_port(), "--volume", f"{data}:/data") as service:
         installed = {one.lower().replace("_", "-") for one in service.run("python", "-c", listed).split()}
     lock = (ROOT / "docker/requirements.txt").read_text()
-    locked = set(re.findall(r"^([a-z0-9.-]+==\S+) (?!; python_full_version < '3.11)", lock, flags=re.MULTILINE))
+    elsewhere = r"; (?:python_full_version < '3.11|sys_platform == 'win32')"
+    locked = set(re.findall(rf"^([a-z0-9.-]+==\S+) (?!{elsewhere})", lock, flags=re.MULTILINE))
     assert {one for one in locked if not one.startswith(REMOVED)} == {
         one for one in installed if not one.startswith("onepass==")
     }
@@ -97,8 +98,8 @@ def _live(client: httpx.Client, algorithm: str, task: str) -> None:
     else:
         table = {"columns": names, "data": points}
     _ask(client, "POST", f"{path}/feedback/batch", {**table, "labels": labels})
-    answered = _ask(client, "POST", f"{path}/predict/batch", table)
-    assert ROWS == len(answered["predictions"])
+    if algorithm != "observer":
+        assert ROWS == len(_ask(client, "POST", f"{path}/predict/batch", table)["predictions"])
     assert ROWS == client.get(path).json()["rows"]
 
 

@@ -18,10 +18,9 @@ Curve = Sequence[tuple[int, float | None]]
 """Points of a number of rows and the score over the last rows at that time."""
 
 
-def check() -> None:
-    """``Failed`` if matplotlib is not installed."""
-    if find_spec("matplotlib") is None:
-        raise Failed("a chart needs matplotlib: pip install '.[replay]' in a checkout")
+def lacking() -> str | None:
+    """What a chart lacks: matplotlib may not be installed."""
+    return None if find_spec("matplotlib") else "a chart needs matplotlib: pip install '.[replay]' in a checkout"
 
 
 def write(

@@ -85,8 +85,8 @@ def replay(
 
 def _table(given: FileOptions, row_id: str | None = None) -> Table:
     """Open the file and print how it is read; ``Failed`` also if matplotlib is missing for a chart."""
-    if given.plot is not None:
-        chart.check()
+    if given.plot is not None and (lacking := chart.lacking()):
+        raise Failed(lacking)
     table = Table(given, row_id)
     given.say(str(table))
     return table
@@ -106,7 +106,11 @@ def compare(
     One pass through one model of a private service: the first algorithm is the model's own, the others learn the same
     rows as its challengers. The last line is the request that creates the best one at --url or ONEPASS_URL.
     """
-    given = replace(given, plot=None if no_plot else given.plot or Path(f"compare-{given.model}.svg"))
+    lacking = None if no_plot or given.plot else chart.lacking()
+    if lacking:
+        given.say(f"no chart is drawn; {lacking}")
+    undrawn = no_plot or lacking
+    given = replace(given, plot=None if undrawn else given.plot or Path(f"compare-{given.model}.svg"))
     table = _table(given)
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)

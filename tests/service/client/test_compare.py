@@ -1,6 +1,7 @@
 """``onepass compare``: real files through a real service, several algorithms at once; and what the figures mean."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -125,12 +126,19 @@ def test_costs_decide_table_and_chart(tmp_path: Path, compare: Shell, monkeypatc
     assert {"fail": 20, "fial": 3} == json.loads(last.partition(" --json ")[2].strip("'"))["class_costs"]
 
 
-def test_where_no_algorithm_beats_a_constant_answer(tmp_path: Path, compare: Shell) -> None:
-    """The last words do not praise the best of them; how much of a rare class each finds has a column."""
+def test_where_no_algorithm_beats_a_constant_answer(
+    tmp_path: Path, compare: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last words do not praise the best of them; how much of a rare class each finds has a column.
+
+    Without matplotlib no chart is drawn, as nobody has asked for one.
+    """
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     file = tmp_path / "noise.csv"
     file.write_text("x,y\n" + "".join(f"{at * at % 11},{'fail' if at % 20 == 7 else 'ok'}\n" for at in range(200)))
-    status, said, complained = compare(file, "--no-plot", "--algorithms", "vigo,rls")
+    status, said, complained = compare(file, "--algorithms", "vigo,rls")
     assert (0, "") == (status, complained)
+    assert "no chart is drawn; a chart needs matplotlib: pip install" in said
     assert "recall of fail" in said
     assert "is no better than majority (accuracy 9" in said
     assert "no algorithm is better than an answer that needs no model; " in said
