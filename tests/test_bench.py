@@ -1,5 +1,6 @@
 """What the benchmarks' tables, charts and environments do beside measuring."""
 
+import subprocess
 import sys
 from xml.etree import ElementTree as ET
 
@@ -59,3 +60,25 @@ def test_a_peer_that_cannot_be_had_says_why(monkeypatch, tmp_path):
     (folder / "stamp").write_text("no-such-package")
     with pytest.raises(Unavailable, match="no-such-package"):
         Environment("no-such-package").ready()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "auto --rows 300 --streams led,friedman",
+        "bench --parts core --rounds 1 --out OUT",
+        "drift --runs 1",
+        "isolation reads",
+        "sizing --quick --parts core",
+    ],
+)
+def test_a_program_runs_to_its_end(arguments, tmp_path):
+    """Whatever it finds: as small as it can be asked to be, it may miss its targets."""
+    done = subprocess.run(
+        [sys.executable, "-m", *f"tests.benchmarks.{arguments}".replace("OUT", str(tmp_path)).split()],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode in {0, 1}
+    assert "Traceback" not in done.stderr, done.stderr

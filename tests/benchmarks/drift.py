@@ -131,7 +131,6 @@ def main() -> int:
         for streams in (DRIFTS, STATIONARY):
             missed = [*table(algorithm, params, streams, given.runs)]
             asked += missed if not params and algorithm in NOT_ASKED else []
-    list(table("dfop", {}, given.runs))
     for miss in asked:
         print(f"MISSED: {miss}")
     return 1 if asked else 0
