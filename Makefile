@@ -19,9 +19,10 @@ LOCK_ARGS ?=
 
 # What serving may be licensed under, as packages say it: permissive, and copyleft no stronger than LGPL or MPL. A text
 # that is new here is read by a person before it is added.
-LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD-3-Clause;MIT;MIT License;PSF-2.0;Python Software \
-Foundation License;ISC;Mozilla Public License 2.0 (MPL 2.0);MPL-2.0;MIT OR Apache-2.0;Apache-2.0 OR BSD-2-Clause;Apache-2.0 AND \
-BSD-2-Clause;BSD-2-Clause AND Apache-2.0 WITH LLVM-exception;BSD-3-Clause AND 0BSD AND MIT AND Zlib AND CC0-1.0
+LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD-3-Clause;MIT;MIT \
+License;PSF-2.0;Python Software Foundation License;ISC;ISC License (ISCL);Mozilla Public License 2.0 (MPL \
+2.0);MPL-2.0;MIT OR Apache-2.0;Apache-2.0 OR BSD-2-Clause;Apache-2.0 AND BSD-2-Clause;BSD-2-Clause AND Apache-2.0 \
+WITH LLVM-exception;BSD-3-Clause AND 0BSD AND MIT AND Zlib AND CC0-1.0
 
 BIN := .venv/bin
 PY := $(BIN)/python

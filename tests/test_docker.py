@@ -209,6 +209,15 @@ def test_the_bill_of_materials_is_that_of_the_image(tmp_path: Path) -> None:
     assert "onepass" == bill["metadata"]["component"]["name"]
 
 
+def test_what_serving_needs_may_be_used() -> None:
+    """`make audit` allows the licence of every package of the image."""
+    allowed = re.search(r"^LICENCES := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert allowed
+    permitted = allowed[1].replace("\\\n", "")
+    code, said = _run(BIN / "pip-licenses", "--from=mixed", "--allow-only", permitted, "--packages", *_locked(IMAGE))
+    assert 0 == code, said
+
+
 def test_one_version_serves_every_python() -> None:
     """No package is locked twice for different Pythons or systems: the same bits everywhere."""
     names = re.findall(r"^([a-z0-9.-]+)==", TEST.read_text(), flags=re.MULTILINE)
