@@ -76,7 +76,7 @@ def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, s
         descriptor: of an inherited socket to listen on instead of host and port.
         ssl: uvicorn's options for https.
     """
-    memory_limit.return_large_blocks()
+    memory_limit.return_memory()
     logging.getLogger("uvicorn.error").addFilter(_not_repeated)
     grace = Grace(settings.grace_s)
     try:

@@ -17,7 +17,8 @@ CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 RESERVED_MB = 512  # for everything but models: the process itself, its private store, request bodies and queues
 REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small requests little more
 LIMIT_MIN_MB = 384
-LARGE_BYTES, MMAP_THRESHOLD = 2**20, -3  # the latter as malloc.h has it
+LARGE_BYTES = 2**20
+MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h has them
 
 
 class TooSmall(ValueError):
@@ -57,14 +58,17 @@ def budget_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
     return wanted_mb
 
 
-def return_large_blocks() -> None:
-    """Have arrays of a megabyte and more go back to the system when they are freed.
+def return_memory() -> None:
+    """Have memory that is freed go back to the system, or to whichever thread needs some next.
 
-    By default glibc keeps blocks as large as any that was freed before (up to 32 MB) for itself: a service that loads
-    wide models and evicts them grows to several times its budget. Other C libraries have no such setting.
+    By default glibc keeps blocks as large as any that was freed before (up to 32 MB), and a heap for each of many
+    threads: a service that loads wide models and evicts them grows to several times its budget. Other C libraries have
+    no such settings.
     """
     with suppress(AttributeError):
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BYTES)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(MMAP_THRESHOLD, LARGE_BYTES)
+        mallopt(ARENA_MAX, 1)
 
 
 def _files(groups: Path, proc: Path) -> Iterator[Path]:

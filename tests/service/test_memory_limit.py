@@ -101,7 +101,8 @@ def test_a_start_keeps_to_the_limit(
 
 
 FREED = """
-import ctypes, gc
+import ctypes, sys
+from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from service import main
 from service.settings import Settings
@@ -109,22 +110,30 @@ from service.settings import Settings
 class Heap(ctypes.Structure):  # as malloc.h has it: the fifth of ten sizes is that of blocks with pages of their own
     _fields_ = [(f"size{at}", ctypes.c_size_t) for at in range(10)]
 
-mallinfo = ctypes.CDLL(None).mallinfo2
-mallinfo.restype = Heap
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Heap
+libc.fopen.restype = ctypes.c_void_p
 main.run(Settings(), keys_file=None, descriptor=10**6, ssl={})
 for _turn in range(2):
-    before, array = mallinfo().size4, np.empty(2**19)
-    apart = mallinfo().size4 - before
+    before, array = libc.mallinfo2().size4, np.empty(2**19)
+    apart = libc.mallinfo2().size4 - before
     del array
+with ThreadPoolExecutor(4) as threads:
+    kept = list(threads.map(np.empty, [1000] * 1000))
+file = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
 print(apart)
 """
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="the C library is not glibc 2.33 or newer")
-def test_large_arrays_go_back_to_the_system() -> None:
-    """Also after others have been freed: by default the second one would come from what glibc has kept."""
-    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+def test_freed_memory_goes_back(tmp_path: Path) -> None:
+    """Large arrays to the system, also after others have been freed; small ones to all threads: they share a heap."""
+    command = [sys.executable, "-c", FREED, tmp_path / "heaps.xml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) >= 4 * MB
+    assert 1 == (tmp_path / "heaps.xml").read_text().count("<heap nr=")
 
 
 MODELS = 40
