@@ -1,16 +1,19 @@
 """The report of a run: one page as HTML and as Markdown, and an SVG per figure."""
 
+import base64
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
+
+from markdown_it import MarkdownIt
 
 from tests.papers.charts import Figure, svg
 from tests.papers.contending import told, versions
 from tests.papers.rows import EXPLAINED, MISSING, OUTSIDE, REPEATED, SHOWN, Result, Table, compared
 
 VERDICTS = (REPEATED, EXPLAINED, OUTSIDE, MISSING, SHOWN)
+MARKED = {OUTSIDE: f"**{OUTSIDE}**", MISSING: f"*{MISSING}*"}
 COLUMNS = (
     "set",
     "algorithm",
@@ -33,8 +36,7 @@ LEGEND = (
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse}td,th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid #8884}"
-    "td:first-child,td:nth-child(2),th{text-align:left}.outside{color:#d55e00;font-weight:600}.missing{color:#888}"
-    "figure{margin:1rem 0}svg{max-width:45rem;width:100%}"
+    "td:first-child,td:nth-child(2),th{text-align:left}strong{color:#d55e00}em{color:#888}img{max-width:60rem;width:100%}"
 )
 
 
@@ -63,7 +65,8 @@ def cells(result: Result) -> list[str]:
     more = (measured.default, measured.auto, measured.no_change, measured.majority)
     shown = ["" if figure is None else _number(figure) for figure in more]
     seconds = "" if result.verdict == MISSING else f"{result.seconds:.1f}"
-    return [row.name, row.algorithm, "" if row.paper is None else str(row.paper), ours, *shown, seconds, result.verdict]
+    verdict = MARKED.get(result.verdict, result.verdict)
+    return [row.name, row.algorithm, "" if row.paper is None else str(row.paper), ours, *shown, seconds, verdict]
 
 
 def _number(value: float) -> str:
@@ -100,57 +103,44 @@ def markdown(ran: Sequence[Ran], figures: Sequence[Figure], head: str) -> str:
         parts.append(f"## {one.table.title}\n\n{one.table.unit}. {one.table.note}".rstrip())
         lines = [COLUMNS, ["---"] * len(COLUMNS), *map(cells, one.results)]
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
-        parts += ["\n".join(f"- {text}" for text in remarks(one))] if remarks(one) else []
-        quoted = [f"- {name}: {text}" for name, text in one.table.contenders.items() if text]
-        if ran_here := told(one.table.key, one.table.lower):
-            lines = "\n".join(f"- {line}" for line in ran_here)
-            parts.append(f"Contenders, run here: {versions(one.table.key)}:\n\n{lines}")
-        parts += ["Contenders, quoted from the paper:\n\n" + "\n".join(quoted)] if quoted else []
+        parts += [_bullets(remarks(one))] if remarks(one) else []
+        here = told(one.table.key, one.table.lower)
+        quoted = [f"{name}: {text}" for name, text in one.table.contenders.items() if text]
+        parts += [_folded(f"Contenders, run here: {versions(one.table.key)}", here)] if here else []
+        parts += [_folded("Contenders, quoted from the paper", quoted)] if quoted else []
     parts += [f"## {one.title}\n\n![{one.title}]({one.key}.svg)\n\n{_held(one)}{one.note}" for one in figures]
     return "\n\n".join(parts) + "\n"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _folded(summary: str, lines: Iterable[str]) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{_bullets(lines)}\n\n</details>"
 
 
 def _held(figure: Figure) -> str:
     return "" if figure.holds is None else "The bound holds. " if figure.holds else "The bound does not hold. "
 
 
-def html(ran: Sequence[Ran], figures: Sequence[Figure], head: str) -> str:
-    """The page as HTML, including the drawings."""
-    body = ["<h1>The papers' tables, repeated</h1>", *map(_paragraph, (head, summary(ran) + ".", LEGEND))]
-    for one in ran:
-        body += [f"<h2>{escape(one.table.title)}</h2>", _paragraph(f"{one.table.unit}. {one.table.note}")]
-        lines = "".join(
-            f'<tr class="{result.verdict}">{"".join(f"<td>{escape(cell)}</td>" for cell in cells(result))}</tr>'
-            for result in one.results
-        )
-        body.append(f"<table><tr>{''.join(f'<th>{name}</th>' for name in COLUMNS)}</tr>{lines}</table>")
-        body.append(f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in remarks(one))}</ul>")
-        if any(one.table.contenders.values()):
-            quoted = "".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, text in one.table.contenders.items())
-            body.append(f"<details><summary>Contenders, quoted from the paper</summary><ul>{quoted}</ul></details>")
-        if ran_here := told(one.table.key, one.table.lower):
-            lines = "".join(f"<li>{escape(line)}</li>" for line in ran_here)
-            who = f"Contenders, run here: {versions(one.table.key)}"
-            body.append(f"<details><summary>{escape(who)}</summary><ul>{lines}</ul></details>")
-    for figure in figures:
-        body += [
-            f"<h2>{escape(figure.title)}</h2><figure>{svg(figure)}</figure>",
-            _paragraph(_held(figure) + figure.note),
-        ]
-    top = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>The papers repeated</title><style>{STYLE}</style>'
-    )
-    return f"{top}{''.join(body)}</html>\n"
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
+def html(page: str, figures: Sequence[Figure]) -> str:
+    """The Markdown page as HTML, including the drawings."""
+    parser = MarkdownIt("commonmark").enable("table")
+    tokens = parser.parse(page)
+    for token in (own for block in tokens for own in block.children or () if own.type == "image"):
+        drawn = next(svg(figure) for figure in figures if token.attrs["src"] == f"{figure.key}.svg")
+        token.attrs["src"] = f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+    body = parser.renderer.render(tokens, parser.options, {})
+    top = '<!doctype html><html lang="en"><meta charset="utf-8"><title>The papers repeated</title>'
+    return f"{top}<style>{STYLE}</style>{body}</html>\n"
 
 
 def write(folder: Path, ran: Sequence[Ran], figures: Sequence[Figure], head: str) -> None:
     """Write report.html, report.md and KEY.svg of every figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.html").write_text(html(ran, figures, head))
-    (folder / "report.md").write_text(markdown(ran, figures, head))
+    page = markdown(ran, figures, head)
+    (folder / "report.md").write_text(page)
+    (folder / "report.html").write_text(html(page, figures))
     for figure in figures:
         (folder / f"{figure.key}.svg").write_text(svg(figure))

@@ -140,7 +140,7 @@ def test_a_bound_that_fails_fails_the_run(tmp_path: Path) -> None:
             "bound", "A bound", [Line("measured", [0, 1], [1, 2])], "rows", "loss", "None fails.", holds=holds
         )
         assert code == run([], {"bound": lambda figure=figure: figure}, Size(), tmp_path)
-        assert "<polyline" in (tmp_path / "bound.svg").read_text()
+        assert ">measured<" in (tmp_path / "bound.svg").read_text()
 
 
 def test_tests_between_algorithms_mark_the_better_one() -> None:
