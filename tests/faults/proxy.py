@@ -1,8 +1,8 @@
 """A proxy between service and store that disturbs one append as a network might."""
 
 import asyncio
-import contextlib
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
 
@@ -44,8 +44,7 @@ class Proxy:
         self.open.set()
         self._stop_word: bytes | None = None
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
     @property
     def url(self) -> str:
@@ -57,7 +56,7 @@ class Proxy:
         return self
 
     def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(30)
 
     def arm(self, fate: Fate, number: int = 1) -> None:
@@ -71,17 +70,12 @@ class Proxy:
         self.paused.clear()
         self._stop_word = word.encode()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_unix_server(self._serve, self._listen))
+    async def _run(self) -> None:
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_unix_server(self._serve, self._listen)
         self._ready.set()
-        self._loop.run_forever()
+        await self._ended.wait()
         server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
 
     def _pick(self, command: list[bytes]) -> Fate | None:
         if self._fate is None or command[:2] != [b"EVALSHA", APPEND.sha.encode()]:
@@ -99,10 +93,15 @@ class Proxy:
             writer.close()
             return
         link = _Link(self, reader, writer, up_reader, up_writer)
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            await link.run()
-        for end in (writer, up_writer):
-            end.close()
+        ways = [asyncio.ensure_future(way) for way in (link.forth(), link.back())]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            for end in (writer, up_writer):
+                end.close()
 
 
 class _Link:
@@ -115,18 +114,8 @@ class _Link:
         self._sent = 0
         self._picked: tuple[int, Fate] | None = None
 
-    async def run(self) -> None:
-        ways = [asyncio.ensure_future(way()) for way in (self._forth, self._back)]
-        try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-
-    async def _forth(self) -> None:
-        while True:
-            raw, command = await self._command()
+    async def forth(self) -> None:
+        async for command in _commands(self._reader):
             if self._proxy._stop_word in command[:2]:
                 self._proxy._stop_word = None
                 self._proxy.open.clear()
@@ -144,21 +133,10 @@ class _Link:
             self._sent += 1
             if fate is not None:
                 self._picked = (self._sent, fate)
-            self._up_writer.write(raw)
+            self._up_writer.write(hiredis.pack_command(tuple(command)))
             await self._up_writer.drain()
 
-    async def _command(self) -> tuple[bytes, list[bytes]]:
-        """Read one command, as raw bytes and in parts."""
-        raw = await self._reader.readuntil(b"\n")
-        parts = []
-        for _ in range(int(raw[1:])):
-            length = await self._reader.readuntil(b"\n")
-            part = await self._reader.readexactly(int(length[1:]) + 2)
-            raw += length + part
-            parts.append(part[:-2])
-        return raw, parts
-
-    async def _back(self) -> None:
+    async def back(self) -> None:
         replies, answered = hiredis.Reader(), 0
         while data := await self._up_reader.read(1 << 16):
             replies.feed(data)
@@ -178,3 +156,12 @@ class _Link:
                 self._picked = None
             self._writer.write(data)
             await self._writer.drain()
+
+
+async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[list[bytes]]:
+    """The commands that arrive on a connection."""
+    parser = hiredis.Reader()
+    while data := await reader.read(1 << 16):
+        parser.feed(data)
+        while (command := parser.gets()) is not False:
+            yield command
