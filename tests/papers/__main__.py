@@ -18,7 +18,8 @@ from pathlib import Path
 from core.numerics.linalg import single_threaded
 from tests.papers import contending, dfop, fesl, figures, odm, outside, theory, vigo
 from tests.papers.charts import Figure
-from tests.papers.files import fetch_all, missing
+from tests.papers.fetching import fetch_all
+from tests.papers.manifest import missing
 from tests.papers.report import Ran, counts, summary, write
 from tests.papers.rows import OUTSIDE, Result, Size, Table, completed, run_row
 

@@ -1,8 +1,7 @@
 """The streams of the papers' data sets: rows and labels, ready to learn.
 
-They are read from PAPERS_DATA, by default .papers in the repository, where `fetch_all` writes them, or from
-../shared/data next to it; they are not part of the repository. `missing` lists the sets that are in neither; reading
-one of those is a FileNotFoundError.
+They are read from PAPERS_DATA, by default .papers in the repository, where fetching.py writes them, or from
+../shared/data next to it; they are not part of the repository. Reading a set that is in neither is a FileNotFoundError.
 """
 
 import csv
@@ -13,12 +12,7 @@ import numpy as np
 
 from core.contract import Floats, Ints
 from tests.benchmarks.streams import generators
-from tests.papers.fetching import fetch_all as fetch_all
-from tests.papers.manifest import SETS as SETS
-from tests.papers.manifest import Missing as Missing
-from tests.papers.manifest import available as available
-from tests.papers.manifest import find
-from tests.papers.manifest import missing as missing
+from tests.papers.manifest import Missing, find
 
 PRICE_ROWS = 20_000
 

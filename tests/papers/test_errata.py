@@ -9,7 +9,8 @@ from scipy.special import multigammaln
 
 from core.contract import Floats
 from core.switching.mixture import PROBABILITY_MIN, mix_rows
-from tests.papers.files import available, drifting
+from tests.papers.files import drifting
+from tests.papers.manifest import available
 from tests.papers.measure import answers, learner, no_change
 from tests.papers.rows import quoted
 
