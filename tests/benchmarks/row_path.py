@@ -8,13 +8,14 @@ another; ``--list`` adds the calls of each file. The numbers depend on nothing b
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import httpx
 
 from service.app import build
 from service.embedded import EmbeddedStore
@@ -50,50 +51,29 @@ class Calls:
                 print(f"  {count:4}  {Path(path).relative_to(ROOT)}")
 
 
-async def ask(app: Any, method: str, path: str, body: bytes) -> None:
-    """Send one request as a server hands it over.
-
-    Raises:
-        RuntimeError: it is not answered 200 or 201.
-    """
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"authorization", f"Bearer {KEY}".encode()),
-    ]
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
-        "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "http", "headers": headers,
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2), "state": {},
-    }  # fmt: skip
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
-    if sent[0]["status"] not in (200, 201):
-        raise RuntimeError(f"{method} {path}: {sent}")
-
-
 async def measure(url: str, listed: bool) -> None:
     """Warm a model, then count one request of each kind."""
     app: Any = build(Settings(redis_url=url, api_keys=f"bench:{KEY}:read+learn+admin"))
-    async with app.router.lifespan_context(app):
-        await ask(app, "PUT", "/models/m", json.dumps(rows.model(PARAMS)).encode())
+    given = {"headers": {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}, "base_url": "http://m"}
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), **given) as client,
+    ):
+
+        async def ask(method: str, path: str, body: bytes) -> None:
+            (await client.request(method, f"/models/m{path}", content=body)).raise_for_status()
+
+        await ask("PUT", "", rows.to_json(rows.model(PARAMS)))
         *warm, last = rows.single(WARM_ROWS + 1, 1)
         for number, body in enumerate(warm):
-            await ask(app, "POST", "/models/m/feedback", body[:-1] + b',"id":"row-%d"}' % number)
+            await ask("POST", "/feedback", body[:-1] + b',"id":"row-%d"}' % number)
         first, second = rows.asked(2, 2)
-        await ask(app, "POST", "/models/m/predict", first)
+        await ask("POST", "/predict", first)
         await asyncio.sleep(QUIET_S)
         for route, body in (("feedback", last[:-1] + b',"id":"row"}'), ("predict", second)):
             calls = Calls()
             sys.setprofile(calls)
-            await ask(app, "POST", f"/models/m/{route}", body)
+            await ask("POST", f"/{route}", body)
             sys.setprofile(None)
             calls.report(route, listed)
 
