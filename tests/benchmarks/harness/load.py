@@ -179,10 +179,10 @@ def _by_python(server: Process, asked: Asked, seconds: float) -> Measured:
 
 
 class Connection:
-    """One closed loop."""
+    """One closed loop; ``again`` counts what was answered to requests that had to be sent again."""
 
-    def __init__(self, port: int, again: Counter[str]) -> None:
-        self._port, self._again = port, again
+    def __init__(self, port: int) -> None:
+        self._port, self.again = port, Counter[str]()
         self._reader: asyncio.StreamReader | None = None
 
     async def send(self, message: bytes) -> None:
@@ -192,13 +192,14 @@ class Connection:
             RuntimeError: it was refused, or nobody has taken it for GIVE_UP_S.
         """
         begun = perf_counter()
-        while (status := await self._try(message)) not in ("200", "201"):
-            self._again[status] += 1
+        while (status := await self.try_once(message)) not in ("200", "201"):
+            self.again[status] += 1
             if status not in AGAIN or perf_counter() > begun + GIVE_UP_S:
                 raise RuntimeError(f"the last answer: {status}")
             await asyncio.sleep(PAUSE_S)
 
-    async def _try(self, message: bytes) -> str:
+    async def try_once(self, message: bytes) -> str:
+        """Send a request; the status of its answer, or "cut" if the connection broke."""
         try:
             if self._reader is None:
                 self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
@@ -226,7 +227,7 @@ async def run(job: dict[str, Any]) -> Heard:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, enough.set)
 
     async def loop(at: int) -> None:
-        connection = Connection(job["port"], again)
+        connection = Connection(job["port"])
         for number in itertools.count():
             sent = perf_counter()
             if sent > begun + job["seconds"] or enough.is_set():
@@ -239,6 +240,7 @@ async def run(job: dict[str, Any]) -> Heard:
                 head("POST", path, rows.KINDS[asked.kind].media_type, len(body), job["headers"]) + body
             )
             latencies.append((round(sent - begun, 3), round(perf_counter() - sent, 6)))
+        again.update(connection.again)
         connection.close()
 
     await asyncio.gather(*(loop(at) for at in range(asked.connections)))

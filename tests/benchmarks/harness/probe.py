@@ -14,6 +14,8 @@ from collections import Counter
 from time import perf_counter
 from typing import NamedTuple
 
+from tests.benchmarks.harness.load import Connection, head
+
 INTERVAL_S, LAST_S = 0.010, 3.0
 MODEL = "other"
 BODIES = {"feedback": b'{"features":{"x1":0.25},"label":0.5}', "predict": b'{"features":{"x1":0.25}}'}
@@ -59,25 +61,15 @@ class Probe:
 
     async def line(self, route: str) -> None:
         """Repeat the request of a route over one connection, opened anew after it was closed."""
-        body = BODIES[route]
-        head = f"POST /models/{MODEL}/{route} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        request = head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
-        due, reader = perf_counter(), None
+        body, connection = BODIES[route], Connection(self._port)
+        request = head("POST", f"/models/{MODEL}/{route}", "application/json", len(body), {}) + body
+        due = perf_counter()
         while True:
             await asyncio.sleep(due - perf_counter())
             self._lag_s = max(self._lag_s, perf_counter() - due)
             if self._sending:
                 self._sent[route] = perf_counter()
-                try:
-                    if reader is None:
-                        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-                    writer.write(request)
-                    answer = (await reader.readuntil(b"\r\n\r\n")).lower()
-                    await reader.readexactly(int(answer.partition(b"content-length: ")[2].partition(b"\r")[0]))
-                    self._count(route, answer[9:12].decode())
-                except (OSError, asyncio.IncompleteReadError, ValueError):
-                    self._count(route, "cut")
-                    reader = None
+                self._count(route, await connection.try_once(request))
             due += INTERVAL_S * (1 + int(max(0.0, perf_counter() - due) / INTERVAL_S))
 
     def _count(self, route: str, status: str) -> None:
