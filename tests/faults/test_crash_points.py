@@ -12,34 +12,13 @@ from tests.faults.rebuild import bare, judge, learnt
 TABLE = rows(24, 5)
 
 
-@pytest.mark.slow_but("1-applied", "13-appended")
-@pytest.mark.parametrize("point", ["appended", "applied"])
-@pytest.mark.parametrize("number", [1, 13])
-def test_the_retry_of_a_row_that_crashed_the_service_gets_its_answer(serve, clean, point, number):
-    """The row at which the service died is learned once, and its retry gets the answer it would have had."""
-    service = serve().start(FAILPOINT=f"{point}:{number}")
-    service.create()
-    client, answers = Client(service), []
-    for row in TABLE:
-        try:
-            answers.append(client.learn(row))
-        except BROKEN:
-            assert (-9, number - 1) == (service.died(), len(answers))
-            service.start()
-            answers.append(client.learn(row))
-            assert answers[-1]["duplicate"]
-    assert [number - 1] == [at for at, answer in enumerate(answers) if answer["duplicate"]]
-    assert clean(TABLE) == ([learnt(answer) for answer in answers], bare(service.state()))
-    judge(service, TABLE)
-
-
 @pytest.mark.slow
 def test_a_crash_at_every_row(serve, clean):
     """A service that dies before each of its answers learns all rows once, and knows the answers it never gave.
 
     The replay finds them again and writes them to the store before its final snapshot, and they are read from there.
     """
-    service, answers = serve(), []
+    service = serve()
     for number, row in enumerate(TABLE[:4]):
         service.start(FAILPOINT=f"{('appended', 'applied')[number % 2]}:1")
         service.create()
@@ -50,11 +29,10 @@ def test_a_crash_at_every_row(serve, clean):
     assert 201 == service.request("POST", "/models/m/snapshots").status
     service.restart()
     client = Client(service)
-    for row in TABLE[:4]:
-        answers.append(client.learn(row))
-    assert {True} == {answer["duplicate"] for answer in answers}
-    answers += [client.learn(row) for row in TABLE[4:]]
+    answers = [client.learn(row) for row in TABLE]
+    assert [at < 4 for at in range(len(TABLE))] == [answer["duplicate"] for answer in answers]
     assert clean(TABLE) == ([learnt(answer) for answer in answers], bare(service.state()))
+    judge(service, TABLE)
 
 
 @pytest.mark.slow_but("rows-appended", "changes-applied", "switch-appended")
@@ -105,14 +83,15 @@ def _asking(name):
 
 
 def _rows(ask, service, learn):
-    """A batch with ids, a batch with a key, a row with a key, and the label of a tracked prediction."""
-    table = rows(20, 27)
+    """Rows with ids, alone and in a batch, a batch and a row with a key, and the label of a tracked prediction."""
+    first, *table = rows(21, 27)
     names = [*table[0].features]
 
     def columns(part):
         data = [[row.features[feature] for feature in names] for row in part]
         return {"columns": names, "data": data, "labels": [row.label for row in part]}
 
+    yield learn(ask("POST", "/feedback", first._asdict()))
     ids = {"ids": [row.id for row in table[:10]]}
     yield learn(ask("POST", "/feedback/batch", {**columns(table[:10]), **ids}))
     yield learn(ask("POST", "/feedback/batch", columns(table[10:18]), idempotency_key="batch"))
@@ -126,8 +105,7 @@ def _rows(ask, service, learn):
 def _feed(ask, service, seed, names):
     """Learn some rows with these features."""
     for row in rows(10, seed, f"{seed}-", columns=6):
-        body = {"id": row.id, "features": {name: row.features[name] for name in names}, "label": row.label}
-        ask("POST", "/feedback", body)(service)
+        ask("POST", "/feedback", row._asdict() | {"features": {name: row.features[name] for name in names}})(service)
 
 
 def _changes(ask, service, learn):
