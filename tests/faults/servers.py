@@ -44,15 +44,14 @@ class Server(StoreProcess):
     def __init__(self, directory: Path, **options: object) -> None:
         directory.mkdir(parents=True)
         self.directory, self.port = directory, free_port()
-        self._options = {"dir": directory, "save": "", "bind": "127.0.0.1", "appendonly": "yes", **options}
+        self._options = {"dir": directory, "save": '""', "bind": "127.0.0.1", "appendonly": "yes", **options}
 
     def start(self) -> "Server":
         """Start it with the data in its directory."""
-        given = {"port": self.port, **self._options}
         config = self.directory / "server.conf"
         if not config.exists():
-            lines = [f"{name.replace('_', '-')} {value}" for name, value in given.items() if value != ""]
-            config.write_text("\n".join([*lines, *(['save ""'] if given["save"] == "" else []), ""]))
+            given = {"port": self.port, **self._options}
+            config.write_text("".join(f"{name.replace('_', '-')} {value}\n" for name, value in given.items()))
         self.launch(str(config))
         return self
 
@@ -149,8 +148,7 @@ class Cluster:
     def _fine(self, node: Server) -> bool:
         try:
             with node.client() as client:
-                info = client.execute_command("CLUSTER INFO")
-                said = info if isinstance(info, dict) else dict(line.split(":", 1) for line in info.decode().split())
+                said = client.execute_command("CLUSTER INFO")
             replication = node.info("replication")
         except (RedisError, OSError):
             return False
