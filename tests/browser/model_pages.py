@@ -1,5 +1,7 @@
 """Pages of models that several modules use."""
 
+import json
+
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
@@ -50,6 +52,19 @@ async def drawn(visits, name, **how):
     await expect(page.locator(LIVE)).to_be_visible()
     await expect(page.locator("#score-value")).to_be_visible()
     return page
+
+
+def refusal(kind, detail):
+    """The answer 503 with a problem, for a page's route to fulfil."""
+    problem = {"type": f"/problems/{kind}", "title": "No", "status": 503, "detail": detail, "errors": []}
+    return {"status": 503, "content_type": "application/problem+json", "body": json.dumps(problem)}
+
+
+async def downloaded(page, button):
+    """Press a button and return the text of the file that it saves."""
+    async with page.expect_download() as saved:
+        await page.get_by_role("button", name=button).click()
+    return (await (await saved.value).path()).read_text()
 
 
 async def tab(page, name):

@@ -9,6 +9,12 @@ HOSTILE = '<img src=x onerror="window.hit=1">'
 QUOTED = "</script><b>\"k'"
 
 
+def taught(api: httpx.Client, name: str, config: dict[str, object], rows: dict[str, object]) -> None:
+    """Create a model and teach it a batch."""
+    api.put(f"/models/{name}", json=config).raise_for_status()
+    api.post(f"/models/{name}/feedback/batch", json=rows).raise_for_status()
+
+
 def classes(api: httpx.Client, name: str) -> None:
     """Two classes and two numeric features, with a challenger; the labels flip once, which is a drift."""
     body = {"algorithm": "dfop", "task": "classification", "features": ["load", "price"], "labels": ["UP", "DOWN"]}
@@ -47,13 +53,11 @@ def drifts(api: httpx.Client, name: str) -> list[int]:
 def numbers(api: httpx.Client, name: str) -> None:
     """A regression on a number, a category and a time of day."""
     features = ["size", {"name": "day", "categories": ["mon", "tue"]}, {"name": "open", "type": "boolean"}]
-    body = {"algorithm": "dfop", "task": "regression", "features": features}
-    api.put(f"/models/{name}", json=body).raise_for_status()
     rng = np.random.default_rng(0)
     size, noise = rng.normal(size=ROWS), rng.normal(size=ROWS) / 10
     data = [[float(value), "mon" if value > 0 else "tue", bool(value > 1)] for value in size]
     rows = {"columns": ["size", "day", "open"], "data": data, "labels": (3 * size + noise).tolist()}
-    api.post(f"/models/{name}/feedback/batch", json=rows).raise_for_status()
+    taught(api, name, {"algorithm": "dfop", "task": "regression", "features": features}, rows)
 
 
 def hostile(api: httpx.Client, name: str) -> None:
@@ -67,9 +71,7 @@ def hostile(api: httpx.Client, name: str) -> None:
         "description": HOSTILE,
         "tags": {HOSTILE: HOSTILE},
     }
-    api.put(f"/models/{name}", json=body).raise_for_status()
     values = np.random.default_rng(0).normal(size=ROWS)
     data = [[float(value), HOSTILE if value > 0 else "plain"] for value in values]
     labels = [HOSTILE if value > 0 else "=1+1" for value in values]
-    rows = {"columns": [HOSTILE, QUOTED], "data": data, "labels": labels}
-    api.post(f"/models/{name}/feedback/batch", json=rows).raise_for_status()
+    taught(api, name, body, {"columns": [HOSTILE, QUOTED], "data": data, "labels": labels})

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from tests.browser import streams
 from tests.browser.model_pages import tab
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -38,9 +39,8 @@ async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
 
 async def test_important_features_are_shown(look, api):
     """The page lists the features by effect, and shows the curves of an additive model."""
-    api.put("/models/care-curves", json={"task": "classification", "algorithm": "ga2m"}).raise_for_status()
-    body = {"columns": ["calls", "visits"], "data": [row[:2] for row in ROWS], "labels": [row[2] for row in ROWS]}
-    api.post("/models/care-curves/feedback/batch", json=body).raise_for_status()
+    rows = {"columns": ["calls", "visits"], "data": [row[:2] for row in ROWS], "labels": [row[2] for row in ROWS]}
+    streams.taught(api, "care-curves", {"task": "classification", "algorithm": "ga2m"}, rows)
     page = await look("care-curves")
     await page.get_by_text("Which features matter").first.click()
     bars = page.get_by_role("list", name="Which features matter").get_by_role("listitem")
@@ -51,9 +51,8 @@ async def test_important_features_are_shown(look, api):
 
 async def test_a_model_is_exported_reset_and_deleted(look, api):
     """The file is the state; reset and delete ask first, and delete requires typing the name."""
-    api.put("/models/care-gone", json={"task": "regression"}).raise_for_status()
-    body = {"columns": ["a"], "data": [[at] for at in range(30)], "labels": [*range(30)]}
-    api.post("/models/care-gone/feedback/batch", json=body).raise_for_status()
+    rows = {"columns": ["a"], "data": [[at] for at in range(30)], "labels": [*range(30)]}
+    streams.taught(api, "care-gone", {"task": "regression"}, rows)
     page = await look("care-gone")
     await tab(page, "Settings")
     async with page.expect_download() as saved:

@@ -28,7 +28,6 @@ async def executed(operation, status):
     await expect(operation.locator(STATUS).first).to_contain_text(status, timeout=SLOW_MS)
 
 
-@pytest.mark.slow
 async def test_operations_are_executed_and_streams_are_not(visits, axe):
     """Operations work under the page's policy, without padlocks; streams name an alternative; errors have links.
 
@@ -60,7 +59,6 @@ async def test_operations_are_executed_and_streams_are_not(visits, axe):
     await expect(page.locator("h1")).to_have_text("Problems")
 
 
-@pytest.mark.slow
 async def test_padlocks_are_shown_where_keys_are_in_force(visits, locked_url, secrets):
     """Each route that requires a key has one, and the key of this tab is used."""
     page = await visits.open("/docs", url=locked_url, key=secrets["admin"])

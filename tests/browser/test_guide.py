@@ -1,10 +1,11 @@
 """The guide and the problem pages in a browser."""
 
-import json
 from pathlib import Path
 
 import pytest
 from playwright.async_api import expect
+
+from tests.browser.model_pages import refusal
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -55,11 +56,10 @@ async def test_a_page_fits_a_phone(visits, path):
 async def test_a_refusal_on_a_page_leads_to_what_to_do(visits, api, url):
     """A link below the message opens the problem page named by the service in a new tab."""
     assert api.put("/models/guided", json={"task": "regression", "features": ["load"]}).is_success
-    problem = {"type": "/problems/store-full", "title": "No", "status": 503, "detail": "the store is out of memory"}
     page = await visits.open("/ui/models/guided#settings", statuses=[503])
-    refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps({**problem, "errors": []})}
+    refused = refusal("store-full", "the store is out of memory")
     await page.route(
-        "**/snapshots", lambda route: route.fulfill(**refusal) if route.request.method == "POST" else route.continue_()
+        "**/snapshots", lambda route: route.fulfill(**refused) if route.request.method == "POST" else route.continue_()
     )
     await page.get_by_role("button", name="Take a snapshot").click()
     async with page.context.expect_page() as opened:

@@ -42,7 +42,6 @@ async def many_url(empty_url, store):
     return empty_url
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt install curl")
 async def test_the_calls_of_an_empty_service_work(visits, axe, empty_url):
     """Copied unchanged they create a model, and the page then shows it without a reload."""

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import streams
-from tests.browser.model_pages import tab
+from tests.browser.model_pages import downloaded, tab
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -149,9 +149,7 @@ async def test_names_labels_and_texts_are_never_markup(look):
     await expect(page.get_by_role("table", name="Scores by class").get_by_text(streams.HOSTILE)).to_be_visible()
     assert 0 == await page.locator("main img, main b, main script").count()
     assert None is await page.evaluate("window.hit")
-    async with page.expect_download() as saved:
-        await page.get_by_role("button", name="Classes: numbers as CSV").click()
-    assert "'=1+1," in (await (await saved.value).path()).read_text()
+    assert "'=1+1," in await downloaded(page, "Classes: numbers as CSV")
 
 
 async def test_controls_in_use_survive_a_redraw(look, api):

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import streams
-from tests.browser.model_pages import LIVE, drawn, tab
+from tests.browser.model_pages import LIVE, downloaded, drawn, refusal, tab
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -36,13 +36,9 @@ async def test_the_numbers_behind_a_chart_are_one_click_away(seen, api, shown):
     """Table, CSV and JSON have every point of the history, not only those drawn. Arrow keys read single points."""
     history = api.get(f"/models/{shown['classes']}/metrics").json()["history"]
     page = await seen("classes")
-    async with page.expect_download() as saved:
-        await page.get_by_role("button", name="Score over rows: numbers as CSV").click()
-    lines = (await (await saved.value).path()).read_text().splitlines()
+    lines = (await downloaded(page, "Score over rows: numbers as CSV")).splitlines()
     assert [str(point["row"]) for point in history] == [line.split(",")[0] for line in lines[1:]]
-    async with page.expect_download() as saved:
-        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
-    records = json.loads((await (await saved.value).path()).read_text())
+    records = json.loads(await downloaded(page, "Score over rows: numbers as JSON"))
     assert [point["accuracy"] for point in history] == [record["Last 1,000 rows"] for record in records]
     await page.locator("#score").get_by_role("button", name="Table").click()
     table = page.get_by_role("table", name="Score over rows")
@@ -147,10 +143,9 @@ async def test_a_single_row_is_called_one_row(visits, api):
 
 async def test_a_first_row_far_from_zero_does_not_count_against_a_regression(visits, api):
     """Score, bars, chart and badge cover rows that the last value predicted; the page says how many it leaves out."""
-    api.put("/models/page-far", json={"task": "regression", "algorithm": "rls", "features": ["a"]})
     x = [(7 * at % 11) / 11 for at in range(40)]
-    body = {"columns": ["a"], "data": [[one] for one in x], "labels": [1000 + 5 * one for one in x]}
-    api.post("/models/page-far/feedback/batch", json=body).raise_for_status()
+    rows = {"columns": ["a"], "data": [[one] for one in x], "labels": [1000 + 5 * one for one in x]}
+    streams.taught(api, "page-far", {"task": "regression", "algorithm": "rls", "features": ["a"]}, rows)
     metrics = api.get("/models/page-far/metrics").json()
     (listed,) = api.get("/models", params={"search": "page-far"}).json()["models"]
     own, last = metrics["paired"]["window"]["mse"], metrics["window"]["baselines"]["last_value"]["mse"]
@@ -160,9 +155,7 @@ async def test_a_first_row_far_from_zero_does_not_count_against_a_regression(vis
     part = page.locator("#score")
     await expect(part.locator(".badge.good")).to_contain_text("less error than last value over the last 40 rows")
     await expect(part).to_contain_text("last 40 rows, without 1 that the baseline could not predict")
-    async with page.expect_download() as saved:
-        await page.get_by_role("button", name="Score over rows: numbers as JSON").click()
-    drawn_points = json.loads((await (await saved.value).path()).read_text())
+    drawn_points = json.loads(await downloaded(page, "Score over rows: numbers as JSON"))
     assert [point["paired"] for point in metrics["history"]] == [point["Last 1,000 rows"] for point in drawn_points]
     assert [point["paired_overall"] for point in metrics["history"]] == [point["All rows"] for point in drawn_points]
     await tab(page, "Quality")
@@ -184,10 +177,9 @@ async def test_a_model_without_features_takes_its_first_row(look, api):
 async def test_a_wide_model_offers_a_typical_row(visits, api):
     """With too many features for controls the JSON has the mean of each; a refusal does not list all their names."""
     names = [f"f{at}" for at in range(50)]
-    api.put("/models/page-wide", json={"task": "regression", "algorithm": "rls", "features": names})
     data = [[1000.0 * row + at for at in range(50)] for row in range(3)]
-    body = {"columns": names, "data": data, "labels": [1.0, 2.0, 3.0]}
-    api.post("/models/page-wide/feedback/batch", json=body).raise_for_status()
+    rows = {"columns": names, "data": data, "labels": [1.0, 2.0, 3.0]}
+    streams.taught(api, "page-wide", {"task": "regression", "algorithm": "rls", "features": names}, rows)
     page = await drawn(visits, "page-wide", statuses=[422])
     area = page.get_by_label("The row's features, as JSON")
     await expect(area).to_have_value(json.dumps({name: 1000 + at for at, name in enumerate(names)}, indent=1))
@@ -202,10 +194,9 @@ async def test_a_wide_model_offers_a_typical_row(visits, api):
 async def test_an_observer_is_compared_with_simple_rules_and_offers_no_prediction(visits, api):
     """Its score is that of the model outside, which is no baseline of itself; it has no weights to ask for."""
     body = {"task": "classification", "algorithm": "observer", "features": ["a"], "labels": ["yes", "no"]}
-    api.put("/models/page-observer", json=body).raise_for_status()
     labels = ["yes", "no", "no"] * 20
     rows = {"columns": ["a"], "data": [[1.0]] * 60, "labels": labels, "served": [*labels[:-1], "yes"]}
-    api.post("/models/page-observer/feedback/batch", json=rows).raise_for_status()
+    streams.taught(api, "page-observer", body, rows)
     page = await drawn(visits, "page-observer")
     await expect(page.locator("#score .badge.good")).to_contain_text("less error than majority class")
     await expect(page.locator("#hand")).to_contain_text("An observer predicts and learns nothing")
@@ -215,9 +206,8 @@ async def test_an_observer_is_compared_with_simple_rules_and_offers_no_predictio
 async def test_parts_of_a_learner_are_named_by_their_labels(visits, api):
     """Gaussians are named by their classes; without a moved feature there is no column of moves."""
     body = {"task": "classification", "algorithm": "vigo", "features": ["a"], "labels": ["low", "high"]}
-    api.put("/models/page-parts", json=body).raise_for_status()
     rows = {"columns": ["a"], "data": [[-1.0], [-2.0], [3.0]], "labels": ["low", "low", "high"]}
-    api.post("/models/page-parts/feedback/batch", json=rows).raise_for_status()
+    streams.taught(api, "page-parts", body, rows)
     page = await drawn(visits, "page-parts")
     heads = page.get_by_role("table", name="Features in use").get_by_role("columnheader")
     await expect(heads).to_have_text(["Feature", "Kind"])
@@ -253,14 +243,10 @@ async def test_a_printed_page_has_the_score_without_its_controls(look):
 async def test_a_drift_before_the_labels_shows_in_the_head(visits, api):
     """A drift of unlabelled rows counts as one of the last rows, as it has no mark of the labelled ones."""
     body = {"task": "classification", "algorithm": "dfop", "features": ["a"], "labels": ["up", "down"]}
-    api.put("/models/page-early", json={**body, "watch": {"class_mean": {}, "unlabelled": True}}).raise_for_status()
     values = [(7 * at % 11) / 11 for at in range(500)]
-    rows = {
-        "columns": ["a"],
-        "data": [[one] for one in values],
-        "labels": ["up" if one > 0.5 else "down" for one in values],
-    }
-    api.post("/models/page-early/feedback/batch", json=rows).raise_for_status()
+    labels = ["up" if one > 0.5 else "down" for one in values]
+    rows = {"columns": ["a"], "data": [[one] for one in values], "labels": labels}
+    streams.taught(api, "page-early", {**body, "watch": {"class_mean": {}, "unlabelled": True}}, rows)
     page = await drawn(visits, "page-early")
     await expect(page.locator("#model-status .light")).to_have_text("Good")
     for shift in (0, 0, 0, 5, 5):
@@ -302,14 +288,8 @@ async def test_a_page_follows_the_rights_of_its_key(visits, locked_url, locked_a
 async def test_a_model_out_of_service_is_reported_until_it_is_back(seen):
     """The page shows the reason while it retries by itself, and removes it once the model is back."""
     page = await seen("classes")
-    problem = {
-        "type": "/problems/model-down",
-        "title": "Service Unavailable",
-        "status": 503,
-        "detail": "out of service",
-    }
-    refusal = {"status": 503, "content_type": "application/problem+json", "body": json.dumps(problem)}
-    await page.route("**/models/seen-classes", lambda route: refused(route, refusal))
+    answer = refusal("model-down", "out of service")
+    await page.route("**/models/seen-classes", lambda route: refused(route, answer))
     await page.reload()
     await expect(page.get_by_text("out of service. The page will try again.")).to_be_visible()
     await expect(page.locator("#live")).to_have_attribute("data-state", "reconnecting")

@@ -9,6 +9,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LABELS = ["UP", "DOWN"]
 CLASSES = {"algorithm": "dfop", "task": "classification", "features": ["a"], "labels": LABELS}
+RUNS = {"columns": ["a"], "data": [[0.0]] * 90, "labels": ["UP"] * 30 + ["DOWN"] * 30 + ["UP"] * 30}
+"""Rows whose last label is nearly always right."""
 LONG = "list-" + "a-name-as-long-as-a-name-can-be" + "." * 28
 
 
@@ -27,8 +29,7 @@ def listed(api):
         assert 201 == api.put(f"/models/{name}", json=CLASSES).status_code
     assert 201 == api.put("/models/list-numbers", json={"task": "regression", "algorithm": "rls"}).status_code
     teach(api, "list-better", 200)
-    runs = {"columns": ["a"], "data": [[0.0]] * 90, "labels": ["UP"] * 30 + ["DOWN"] * 30 + ["UP"] * 30}
-    assert 200 == api.post("/models/list-worse/feedback/batch", json=runs).status_code  # no_change is nearly right
+    assert 200 == api.post("/models/list-worse/feedback/batch", json=RUNS).status_code
     for row in range(20):
         api.post("/models/list-numbers/feedback", json={"features": {"a": row, "b": row % 3}, "label": 2.0 * row})
     return {model["name"]: model for model in api.get("/models", params={"search": "list-"}).json()["models"]}
@@ -94,8 +95,7 @@ async def test_the_worst_stays_first(visits, api):
     page = await visits.open("/?search=first-")
     await expect(page.locator("tbody th a")).to_have_text(["first-a", "first-b"])
     await page.locator("tbody tr").first.hover()
-    runs = {"columns": ["a"], "data": [[0.0]] * 90, "labels": ["UP"] * 30 + ["DOWN"] * 30 + ["UP"] * 30}
-    api.post("/models/first-b/feedback/batch", json=runs).raise_for_status()
+    api.post("/models/first-b/feedback/batch", json=RUNS).raise_for_status()
     await expect(page.get_by_role("button", name="Sort again")).to_be_visible()
     await expect(page.locator("tbody th a")).to_have_text(["first-a", "first-b"])
     await page.locator("h1").hover()
