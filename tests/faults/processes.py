@@ -319,6 +319,7 @@ class Store(StoreProcess):
             "appendonly": "yes",
             "appendfsync": self.durability,
             "aof-use-rdb-preamble": "no",
+            "auto-aof-rewrite-percentage": "0",  # what rebuild.history reads
             **changed,
         }
         if stores.version(stores.on_path())[1] >= 7:

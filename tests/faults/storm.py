@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.config import Config
@@ -13,7 +13,7 @@ from core.model import save
 from service.store.log.entries import RawEntry
 from tests.faults.clients import Clients
 from tests.faults.load import Row, rows
-from tests.faults.processes import BROKEN, Answer, Service, eventually
+from tests.faults.processes import BROKEN, Answer, Service, Store, eventually
 from tests.faults.rebuild import config_of, learnt, oldest_snapshot, rebuild, stamp
 
 BATCH = 5
@@ -156,6 +156,27 @@ def kill_service(services: Sequence[Service]) -> Callable[[random.Random], None]
         service.start(PORT=service.port)
 
     return strike
+
+
+def kill_store(store: Store, longest_s: float) -> Callable[[random.Random], None]:
+    """Kill -9 a store and start it again within some time."""
+
+    def strike(draw: random.Random) -> None:
+        store.kill()
+        time.sleep(draw.uniform(0, longest_s))
+        store.start()
+
+    return strike
+
+
+def services_on(
+    serve: Callable[..., Service], url: str, count: int, models: Mapping[str, Mapping[str, Any]], **settings: object
+) -> list[Service]:
+    """Start impatient services on a store, and create the models."""
+    made = [serve(REDIS_URL=url, STORE_TIMEOUT_S=1, WAIT_TIMEOUT_S=2, **settings).start() for _ in range(count)]
+    for name, config in models.items():
+        made[0].create(name, **config)
+    return made
 
 
 def verdict(storm: Storm, url: str, log_of: Callable[[str], list[RawEntry]]) -> Counter[str]:

@@ -1,9 +1,7 @@
 """One serial log explains what clients of concurrent services see; the judge notices violations."""
 
 import os
-import random
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from tests.faults import judge
 from tests.faults.histories import CONFIG, MODEL, P0, Historians
 from tests.faults.judge import Call, Judge, Row, State
 from tests.faults.plants import PLANTS
-from tests.faults.storm import calm, kill_service, rage
+from tests.faults.storm import calm, kill_service, kill_store, rage, services_on
 
 pytestmark = pytest.mark.timeout(600)
 SECONDS = float(os.environ.get("STORM_S", "7"))
@@ -20,23 +18,11 @@ ROUNDS = 10
 SEED = int(os.environ.get("STORM_SEED", "1"))
 
 
-def _services(serve, store, count, **settings):
-    made = [serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1, WAIT_TIMEOUT_S=2, **settings).start() for _ in range(count)]
-    made[0].create(MODEL, **CONFIG)
-    return made
-
-
 def test_a_storm_leaves_a_history_that_one_log_explains(serve, store):
     """Three services, six clients, kills of services and store: every answer fits one serial log."""
-    services = _services(serve, store, 3, SNAPSHOT_MIN_KB=16)
-
-    def kill_store(draw: random.Random) -> None:
-        store.kill()
-        time.sleep(draw.uniform(0, 0.5))
-        store.start()
-
+    services = services_on(serve, store.url, 3, {MODEL: CONFIG}, SNAPSHOT_MIN_KB=16)
     with Historians(services, seed=SEED) as historians:
-        strikes = [("service", kill_service(services)), ("store", kill_store)]
+        strikes = [("service", kill_service(services)), ("store", kill_store(store, 0.5))]
         rage(SECONDS, SEED, strikes, historians.counts)
         calm(services)
     assert [] == historians.verdict()
@@ -47,7 +33,7 @@ def test_a_storm_leaves_a_history_that_one_log_explains(serve, store):
 @pytest.mark.parametrize("plant", PLANTS)
 def test_the_judge_finds_what_is_broken(serve, store, plant):
     """Two services broken in the same way: within some rounds their clients see what no serial log explains."""
-    services = _services(serve, store, 2, plant=plant)
+    services = services_on(serve, store.url, 2, {MODEL: CONFIG}, plant=plant)
     for _ in range(ROUNDS):
         with Historians(services, clients=4, calls=40) as historians:
             pass

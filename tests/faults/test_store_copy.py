@@ -32,7 +32,6 @@ def _rdb(store, second):
 def _aof(store, second):
     """The append-only files, cut off wherever they happen to end, and not rewritten meanwhile."""
     with store.client() as client:
-        client.config_set("auto-aof-rewrite-percentage", 0)
         assert 0 == eventually(0, lambda: store.rewrites(client))
     shutil.copytree(store.data, second.data, dirs_exist_ok=True)
     return second.start

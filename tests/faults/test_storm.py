@@ -12,20 +12,13 @@ import pytest
 
 from tests.faults.rebuild import history, whole_log
 from tests.faults.servers import Cluster
-from tests.faults.storm import Storm, calm, kill_service, rage, table, verdict
+from tests.faults.storm import Storm, calm, kill_service, kill_store, rage, services_on, table, verdict
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SECONDS = float(os.environ.get("STORM_S", "7"))
 SEED = int(os.environ.get("STORM_SEED", "1"))
 COSTS = {"class_costs": {"up": 40}}
 MODELS = {"a": {"algorithm": "auto", **COSTS}, "b": {"algorithm": "dynamic_odm"}, "c": {}, "d": COSTS}
-
-
-def _services(serve, url, **settings):
-    made = [serve(REDIS_URL=url, STORE_TIMEOUT_S=1, WAIT_TIMEOUT_S=2, **settings).start() for _ in range(3)]
-    for model, config in MODELS.items():
-        made[0].create(model, **config)
-    return made
 
 
 def _first_snapshots(services):
@@ -35,20 +28,10 @@ def _first_snapshots(services):
 
 def test_one_store_that_writes_always(serve, store):
     """Services and store are killed again and again: every acknowledged id is in exactly once, as acknowledged."""
-    services = _services(serve, store.url, SNAPSHOT_MIN_KB=64)
+    services = services_on(serve, store.url, 3, MODELS, SNAPSHOT_MIN_KB=64)
     _first_snapshots(services)
-    with store.client() as client:
-        client.config_set("auto-aof-rewrite-percentage", 0)  # the judge reads the append-only file
-
-    def kill_store(draw: random.Random) -> None:
-        store.kill()
-        time.sleep(draw.uniform(0, 1.0))
-        store.start()
-        with store.client() as client:
-            client.config_set("auto-aof-rewrite-percentage", 0)
-
     with Storm(services, [*MODELS], seed=SEED, choose=True) as storm:
-        strikes = [("kill -9 of a service", kill_service(services)), ("kill -9 of the store", kill_store)]
+        strikes = [("kill -9 of a service", kill_service(services)), ("kill -9 of the store", kill_store(store, 1.0))]
         rage(SECONDS, SEED, strikes, storm.counts)
         calm(services)
     found = verdict(storm, store.url, lambda model: history(store.data, store.url, model))
@@ -62,7 +45,7 @@ def test_a_cluster_with_failovers(serve, replicas):
     cluster = Cluster(appendfsync="everysec")
     try:
         cluster.start()
-        services = _services(serve, cluster.url, SNAPSHOT_MIN_KB=10**6, MIN_REPLICAS=replicas)
+        services = services_on(serve, cluster.url, 3, MODELS, SNAPSHOT_MIN_KB=10**6, MIN_REPLICAS=replicas)
         with Storm(services, [*MODELS], seed=SEED) as storm:
             time.sleep(1)
             _first_snapshots(services)
