@@ -45,6 +45,12 @@ def store() -> Iterator[Store]:
 
 
 @pytest.fixture
+def pair(serve: Callable[..., Service], store: Store) -> list[Service]:
+    """Two services on the test's store that take snapshots only on request."""
+    return [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2)]
+
+
+@pytest.fixture
 def proxy(store: Store) -> Iterator[Proxy]:
     """A proxy in front of the store."""
     made = Proxy(store.directory / "p", store.socket).start()

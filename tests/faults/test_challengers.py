@@ -21,9 +21,8 @@ def ask(service, method, path, body=None):
 
 
 @pytest.mark.slow
-def test_models_change_under_the_rows_of_two_services(serve, store):
+def test_models_change_under_the_rows_of_two_services(pair, serve, store):
     """Both learn and both change the model: every row is in once, and both states equal a serial replay."""
-    pair = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2)]
     for service in pair:
         service.create()
     tables = [rows(300, 72 + at, f"own{at}-") for at in range(2)]

@@ -119,9 +119,8 @@ def test_a_crash_loses_no_later_alarm_and_repeats_none(serve, store):
     assert [one["id"] for one in found for _ in one["alarms"]] == _everything(store, JOINED)
 
 
-def test_two_services_publish_each_event_once(serve, store):
+def test_two_services_publish_each_event_once(pair, store):
     """Both hold the model and find the alarms, in turn and after a kill; their streams agree."""
-    pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     names = ["m", "n"]
     for name in names:
         calm(pair[0], name)

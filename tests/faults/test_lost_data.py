@@ -50,10 +50,9 @@ def _from_memory(_store, _rdb, services, folder):
 @pytest.mark.slow_but("_restored-_empty", "_from_memory-_flushed")
 @pytest.mark.parametrize("loss", [_flushed, _empty])
 @pytest.mark.parametrize("way", [_restored, _from_memory])
-def test_lost_models_are_kept_until_they_are_there_again(serve, store, tmp_path, monkeypatch, loss, way):
+def test_lost_models_are_kept_until_they_are_there_again(pair, store, tmp_path, monkeypatch, loss, way):
     """Two services go on predicting but are not ready, and other models learn; then both learn again and agree."""
     monkeypatch.delenv("ONEPASS_API_KEY", raising=False)
-    pair = [serve(REDIS_URL=store.url).start() for _ in range(2)]
     one, other = pair
     one.create()
     table = rows(60, 5)

@@ -39,24 +39,23 @@ def pieces(store):
 
 
 @pytest.mark.slow
-def test_a_service_that_dies_while_writing_the_pieces_leaves_the_model_unchanged(serve, store, state):
+def test_a_service_that_dies_while_writing_the_pieces_leaves_the_model_unchanged(pair, store, state):
     """The written pieces expire; a retry restores the state, here and in a service that follows."""
-    services = [serve(REDIS_URL=store.url).start() for _ in range(2)]
-    services[0].create(**CONFIG)
-    before = services[1].state()
-    importing = threading.Thread(target=put, args=(services[0], state))
+    first, second = pair
+    first.create(**CONFIG)
+    before = second.state()
+    importing = threading.Thread(target=put, args=(first, state))
     importing.start()
     assert eventually(True, lambda: bool(pieces(store)))
-    services[0].kill()
+    first.kill()
     importing.join()
-    if services[1].get("/models/m?consistency=strong")["version"] == 0:  # otherwise it was already appended
+    if second.get("/models/m?consistency=strong")["version"] == 0:  # otherwise it was already appended
         assert {True} == {*pieces(store).values()}
-        assert before == services[1].state()
-    services[0].start()
-    assert 200 == put(services[0], state)
-    states = [service.state() for service in services]
-    assert bare(states[0]) == bare(states[1])
-    assert 3 == services[1].get("/models/m")["rows"]
+        assert before == second.state()
+    first.start()
+    assert 200 == put(first, state)
+    assert bare(first.state()) == bare(second.state())
+    assert 3 == second.get("/models/m")["rows"]
     assert {False} == {*pieces(store).values()}
 
 

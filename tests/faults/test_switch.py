@@ -153,9 +153,9 @@ def test_a_wrong_row_is_still_refused_without_a_store(serve, store):
     store.start()
 
 
-def test_a_second_service_dies_and_the_first_completes(serve, store):
+def test_a_second_service_dies_and_the_first_completes(pair):
     """One service begins the change and the other completes it, with the rows that both have learned."""
-    first, second = (serve(REDIS_URL=store.url).start() for _ in range(2))
+    first, second = pair
     first.create(features=OLD)
     Load([first], cut(whole(30, 12, "a"), OLD)).run()
     switch(second, BEGIN)

@@ -11,17 +11,10 @@ from tests.faults.processes import BROKEN, eventually
 from tests.faults.rebuild import bare, judge, learnt, repeat
 
 
-@pytest.fixture
-def pair(serve, store):
-    """Two services on the test's store, with a model that knows neither features nor labels yet."""
-    made = [serve(REDIS_URL=store.url, SNAPSHOT_MIN_KB=10**6).start() for _ in range(2)]
-    for service in made:
-        service.create()
-    return made
-
-
-def test_clients_of_both_give_the_state_of_a_serial_replay(pair, store):
+def test_clients_of_both_give_the_state_of_a_serial_replay(pair):
     """Both learn at once, some ids at both: each row is in once with one answer, and the states have equal bits."""
+    for service in pair:
+        service.create()
     own = [rows(500, 30 + at, f"own{at}-") for at in range(2)]
     shared = rows(200, 32, "shared")
     mixed = [[row for both in zip_longest(table, shared) for row in both if row is not None] for table in own]
