@@ -79,7 +79,7 @@ async def test_an_unreachable_service_is_reported(visits):
 async def test_pages_work_behind_a_proxy_with_a_prefix(visits, api, url):
     """The service does not know the prefix: scripts, calls, streams and links are relative to the page."""
     api.put("/models/prefixed", json={"task": "regression"})
-    async with proxied(int(url.rpartition(":")[2]), "/some/where") as behind:
+    async with proxied(url, "/some/where") as behind:
         page = await visits.open("/?search=prefixed", url=behind)
         await expect(page.locator("#live-text")).to_have_text("Live")
         await page.get_by_role("link", name="prefixed").click()
