@@ -25,7 +25,7 @@ from typing import NamedTuple
 from tests.benchmarks import one_row, recovery
 from tests.benchmarks.harness import rows
 from tests.benchmarks.harness.load import Asked, Generator, Measured
-from tests.benchmarks.harness.processes import OUT, ROOT, Echo, Process, Service
+from tests.benchmarks.harness.processes import OUT, Echo, Process, Service
 from tests.benchmarks.harness.report import Report, Row, Table, at, say
 
 CONNECTIONS = (1, 64)
@@ -183,7 +183,7 @@ def replay(rounds: int, entries: int) -> Table:
     """A log of single rows with an id each, read from the store and learned."""
     table = Table("Replay and recovery", f"{entries:,} entries of one row of ten columns; CPU time is the service's")
     for name, target in REPLAYED_MIN.items():
-        found = [recovery.measure(ROOT, name, entries) for _ in range(rounds)]
+        found = [recovery.measure(name, entries) for _ in range(rounds)]
         rates = [entries / each["cpu"] for each in found]
         table.rows.append(Row(f"replay, {name}", rates, "rows/s", target=target, more="of CPU time"))
         if name == "fixed rate":

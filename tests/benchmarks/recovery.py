@@ -1,13 +1,12 @@
 """A log of single rows becomes a model: what a restarted service waits for before it answers about it.
 
 ``measure`` loads a log of 50 000 entries of one row of d = 10 with ids from a store of its own, in a
-process of its own: ``python -P recovery.py MODEL ENTRIES`` prints seconds on the wall and of CPU as JSON.
+process of its own: ``python -m tests.benchmarks.recovery MODEL ENTRIES`` prints seconds on the wall and of CPU as JSON.
 """
 
 import asyncio
 import gc
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,27 +16,29 @@ from typing import Any
 
 import numpy as np
 
+from core.config import Config
+from core.entry import Rows
+from service.app import store as open_store
+from service.embedded import EmbeddedStore
+from service.runtime.replicas.loader import Loader
+from service.runtime.stats import Stats
+from service.store.log import codec
+from service.store.log.appends import Append, SegmentIn
+from tests.benchmarks.harness.processes import ROOT
+
 ENTRIES, D, CHUNK = 50_000, 10, 500
 MODELS: dict[str, dict[str, Any]] = {"fixed rate": {"params": {"forgetting_rate": 0.01}}, "auto": {}}
 
 
-def measure(checkout: Path, model: str, entries: int) -> dict[str, float]:
-    """The seconds of a load by the code of a checkout: ``wall``, and ``cpu`` of the service alone."""
-    own = checkout / ".venv" / "bin" / "python"
-    # -P: the folder of this file is no place to import from
-    command = [str(own if own.exists() else sys.executable), "-P", __file__, model, str(entries)]
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    told = subprocess.run(command, cwd=checkout, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+def measure(model: str, entries: int) -> dict[str, float]:
+    """The seconds of a load: ``wall``, and ``cpu`` of the service alone."""
+    command = [sys.executable, "-m", "tests.benchmarks.recovery", model, str(entries)]
+    told = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     return dict(json.loads(told.splitlines()[-1]))
 
 
 async def load(model: str, entries: int) -> dict[str, float]:
     """Write the log, load it twice, tell of the second time."""
-    from service.app import store as open_store
-    from service.embedded import EmbeddedStore
-    from service.runtime.replicas.loader import Loader
-    from service.runtime.stats import Stats
-
     config = {"algorithm": "dfop", "task": "regression", "features": [f"x{j}" for j in range(D)], **MODELS[model]}
     with tempfile.TemporaryDirectory(prefix="op-", dir="/tmp") as folder:
         server = EmbeddedStore(Path(folder), "everysec")
@@ -57,11 +58,6 @@ async def load(model: str, entries: int) -> dict[str, float]:
 
 
 async def _write(store: Any, config: dict[str, Any], entries: int) -> None:
-    from core.config import Config
-    from core.entry import Rows
-    from service.store.log import codec
-    from service.store.log.appends import Append, SegmentIn
-
     space, rng = Config.parse(config).space, np.random.default_rng(1)
     X = rng.normal(size=(entries, D)).round(4)
     y = X @ np.linspace(-1.0, 1.0, D) + rng.normal(size=entries) / 2
