@@ -34,6 +34,13 @@ def _row(draw: random.Random, identity: str, columns: int) -> Row:
     return Row(identity, features, "up" if score > 0 else "down")
 
 
+def by_column(table: Sequence[Row]) -> dict[str, Any]:
+    """A batch of labelled rows, without their ids."""
+    columns = [*table[0].features]
+    data = [[row.features[name] for name in columns] for row in table]
+    return {"columns": columns, "data": data, "labels": [row.label for row in table]}
+
+
 class Client:
     """A keep-alive connection that is reopened whenever it breaks.
 
@@ -56,10 +63,8 @@ class Client:
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._service.port, timeout=PATIENCE_S)
         try:
-            body = json.dumps({"id": row.id, "features": row.features, "label": row.label})
-            self._connection.request(
-                "POST", f"/models/{self._model}/feedback", body, {"Content-Type": "application/json"}
-            )
+            path, headers = f"/models/{self._model}/feedback", {"Content-Type": "application/json"}
+            self._connection.request("POST", path, json.dumps(row._asdict()), headers)
             return Answer.read(self._connection.getresponse())
         except BaseException:
             self.close()

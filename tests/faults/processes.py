@@ -271,18 +271,15 @@ class StoreProcess(ABC):
 
     def kill(self) -> None:
         """Kill -9."""
-        assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def freeze(self) -> None:
         """Stop it with SIGSTOP; its connections stay open."""
-        assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let it continue."""
-        assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
@@ -333,7 +330,6 @@ class Store(StoreProcess):
 
     def stop(self) -> None:
         """Stop it as an operator would."""
-        assert self.process is not None
         self.process.terminate()
         self.process.wait()
 

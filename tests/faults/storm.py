@@ -12,7 +12,7 @@ from core.config import Config
 from core.model import save
 from service.store.log.entries import RawEntry
 from tests.faults.clients import Clients
-from tests.faults.load import Row, rows
+from tests.faults.load import Row, by_column, rows
 from tests.faults.processes import BROKEN, Answer, Service, Store, eventually
 from tests.faults.rebuild import config_of, learnt, oldest_snapshot, rebuild, stamp
 
@@ -70,17 +70,11 @@ class Storm(Clients):
                 self._look(draw, model, kind, table[0])
 
     def _until_acknowledged(self, draw: random.Random, model: str, table: Sequence[Row]) -> None:
-        body: dict[str, Any] = {"id": table[0].id, "features": table[0].features, "label": table[0].label}
         path, weight = f"/models/{model}/feedback", draw.choice(WEIGHTS)
-        if weight is not None:
-            body["weight"] = weight
+        body = table[0]._asdict() | ({} if weight is None else {"weight": weight})
         if len(table) > 1:
-            columns = [*table[0].features]
-            data = [[row.features[name] for name in columns] for row in table]
-            ids, labels = [row.id for row in table], [row.label for row in table]
-            path, body = f"{path}/batch", {"columns": columns, "data": data, "labels": labels, "ids": ids}
-            if weight is not None:
-                body["weights"] = [weight] * len(table)
+            path, body = f"{path}/batch", by_column(table) | {"ids": [row.id for row in table]}
+            body |= {} if weight is None else {"weights": [weight] * len(table)}
         while (answer := self._ask(draw, "POST", path, body)) is None:
             time.sleep(PAUSE_S)
         with self._lock:

@@ -105,10 +105,7 @@ def test_only_a_model_without_an_intact_snapshot_is_refused(service, store):
     judge(service, table, others, name="other")
     assert ["down", "steady"] == [model["phase"] for model in service.get("/models")["models"]]
     assert 200 == eventually(200, service.ready)
-    assert (204, 404) == (
-        service.request("DELETE", "/models/m").status,
-        service.request("GET", "/models/m").status,
-    )
+    assert (204, 404) == (service.request("DELETE", "/models/m").status, service.request("GET", "/models/m").status)
     service.create()
     again = Load([service], table).run()
     judge(service, table, again)

@@ -5,7 +5,7 @@ import pytest
 
 from core.entry import Outcome, Rows
 from service.store.log import codec
-from tests.faults.load import Client, rows
+from tests.faults.load import Client, by_column, rows
 from tests.faults.processes import BROKEN
 from tests.faults.rebuild import bare, judge, learnt
 
@@ -85,16 +85,9 @@ def _asking(name):
 def _rows(ask, service, learn):
     """Rows with ids, alone and in a batch, a batch and a row with a key, and the label of a tracked prediction."""
     first, *table = rows(21, 27)
-    names = [*table[0].features]
-
-    def columns(part):
-        data = [[row.features[feature] for feature in names] for row in part]
-        return {"columns": names, "data": data, "labels": [row.label for row in part]}
-
     yield learn(ask("POST", "/feedback", first._asdict()))
-    ids = {"ids": [row.id for row in table[:10]]}
-    yield learn(ask("POST", "/feedback/batch", {**columns(table[:10]), **ids}))
-    yield learn(ask("POST", "/feedback/batch", columns(table[10:18]), idempotency_key="batch"))
+    yield learn(ask("POST", "/feedback/batch", by_column(table[:10]) | {"ids": [row.id for row in table[:10]]}))
+    yield learn(ask("POST", "/feedback/batch", by_column(table[10:18]), idempotency_key="batch"))
     row = {"features": table[18].features, "label": table[18].label}
     yield learn(ask("POST", "/feedback", row, idempotency_key="row"))
     tracked = ask("POST", "/predict", {"features": table[19].features, "track": True})(service)
