@@ -83,11 +83,7 @@ def over_http(rounds: int, seconds: int) -> Table:
 
 def _beside(rounds: int, seconds: int) -> Iterator[Row]:
     label, command = f"river {RIVER.ready()} behind FastAPI", [str(WORKERS / "river_server.py"), "PORT"]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Service() as own,
-        Process(command, python=RIVER.python) as peer,
-    ):
+    with tempfile.TemporaryDirectory() as folder, Service() as own, Process(command, python=RIVER.python) as peer:
         generator = Generator(Path(folder))
         own.create("m0", rows.model(rows.FIXED))
         for kind in ("feedback", "predict"):

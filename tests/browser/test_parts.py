@@ -109,11 +109,7 @@ async def test_one_drift_is_one_line_for_all_models(visits):
     events = [{"challenger": who, "row": row, "version": row, "id": f"{who} {row}"} for who, row in found]
     joined = await page.evaluate(CALL, ["model/drift.js", "episodes", [events, 1000]])
     rows = [[(event["challenger"], event["row"]) for event in episode] for episode in joined]
-    assert [
-        [("dfop", 9000)],
-        [("dfop", 1700), (None, 2040)],
-        [("dfop", 956), ("auto", 956), (None, 1033)],
-    ] == rows
+    assert [[("dfop", 9000)], [("dfop", 1700), (None, 2040)], [("dfop", 956), ("auto", 956), (None, 1033)]] == rows
     said = [await page.evaluate(CALL, ["model/drift.js", "finders", [episode]]) for episode in joined]
     assert [
         "challenger dfop",
