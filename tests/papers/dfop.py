@@ -16,7 +16,7 @@ from core.features import SparseSchema
 from tests.benchmarks.streams import generators
 from tests.papers.files import drifting, read_columns
 from tests.papers.measure import Part, classified, mean, parts, right, shuffled, square
-from tests.papers.rows import Measured, Quoted, Row, Size, Table, contenders, quoted, why
+from tests.papers.rows import Measured, Quoted, Row, Size, Table, quoted, quoted_table, why
 
 STREAMS = {
     "SEA": ("SEA", 1e-3), "hyperplane": ("hyperplane", 2e-3), "1CDT": ("1CDT", 0.01), "2CDT": ("2CDT", 0.01),
@@ -28,7 +28,11 @@ STREAMS = {
 """The paper's name: our name and the rate."""
 RATES = (1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1)
 SPARSE, SPARSE_RATE, COMPRESSED = ("a9a", "w8a"), 2e-3, 100
-REGRESSION = {"hyperplane": 0.1, "SRU-1": 0.2, "SRU-2": 0.3, "Debutanizer": 0.1}
+REGRESSION = {
+    "hyperplane": ("hyperplane", 0.1), "SRU-1": ("SRU-1", 0.2), "SRU-2": ("SRU-2", 0.3),
+    "Debutanizer": ("Debutanizer", 0.1),
+}  # fmt: skip
+KINDS, PAIRS = {"dfop": "DFOP", "rls": "RLS"}, (("dfop", "rls", "t"),)
 SHARE = 4 / 5
 
 
@@ -56,7 +60,8 @@ def planes(seed: int) -> tuple[Any, Any]:
     return X, y + rng.uniform(-0.1, 0.1, 2000)
 
 
-def _table1(name: str, algorithm: str, rate: float, size: Size) -> Measured:
+def _table1(known: tuple[str, float], algorithm: str, size: Size) -> Measured:
+    name, rate = known
     streams = parts(*stream(name), size.runs)
     given = {"forgetting_rate": rate} if algorithm == "dfop" else {}
     if algorithm == "rls":
@@ -66,18 +71,11 @@ def _table1(name: str, algorithm: str, rate: float, size: Size) -> Measured:
 
 def table1() -> Table:
     """Accuracy on drifting streams."""
-    rows = []
-    for name, cells in quoted("dfop1").items():
-        ours, rate = STREAMS.get(name, ("", 0.0))
-        for algorithm, column in (("dfop", "DFOP"), ("rls", "RLS")):
-            measure = partial(_table1, ours, algorithm, rate) if ours else None
-            rows.append(Row(name, algorithm, cells[column], measure, why("dfop1", name, algorithm)))
-    return Table(
-        "dfop1", "DFOP, Table 1: accuracy on streams that drift", "% right", True, rows,
+    return quoted_table(
+        "dfop1", "DFOP, Table 1: accuracy on streams that drift", "% right", KINDS, _table1, STREAMS,
         "RLS is run here, the other contenders are quoted; paired t-tests at 95 %. The rates of the real sets, "
         "the weights and the noise of the hyperplane are not printed: we picked them knowing the paper's figures.",
-        contenders("dfop1", ("DFOP", "RLS")), (("dfop", "rls", "t"),),
-    )  # fmt: skip
+    )._replace(pairs=PAIRS)  # fmt: skip
 
 
 def _sparse(name: str) -> tuple[Any, Any]:
@@ -101,7 +99,7 @@ def table2() -> Table:
     return Table("dfop2", "DFOP, Table 2: sizes of sparse sets", "rows or columns", False, rows)
 
 
-def _table3(name: str, size: Size) -> Measured:
+def _table3(name: str, _: str, size: Size) -> Measured:
     X, y = _sparse(name)
     streams = shuffled(X, y, size) if name == "w8a" else parts(X, y, size.runs)
     names, ours = [str(j) for j in range(X.shape[1])], []
@@ -114,17 +112,11 @@ def _table3(name: str, size: Size) -> Measured:
 
 def table3() -> Table:
     """Accuracy with projected names."""
-    rows = [
-        Row(name, "sparse_dfop", cells["Sparse-DFOP"], partial(_table3, name) if name in SPARSE else None,
-            why("dfop3", name, "sparse_dfop"))
-        for name, cells in quoted("dfop3").items()
-    ]  # fmt: skip
     note = (
         f"{COMPRESSED} columns, rate {SPARSE_RATE:g}, another M in each repetition; w8a is sorted by class: shuffled."
     )
-    return Table(
-        "dfop3", "DFOP, Table 3: Sparse-DFOP", "% right", True, rows, note, contenders("dfop3", ("Sparse-DFOP",))
-    )
+    kinds, known = {"sparse_dfop": "Sparse-DFOP"}, {name: name for name in SPARSE}
+    return quoted_table("dfop3", "DFOP, Table 3: Sparse-DFOP", "% right", kinds, _table3, known, note)
 
 
 def targets(name: str, runs: int) -> list[Part]:
@@ -136,9 +128,10 @@ def targets(name: str, runs: int) -> list[Part]:
     return parts(columns[:-outputs].T, columns[-2 if name == "SRU-1" else -1], runs)
 
 
-def _table4(name: str, algorithm: str, size: Size) -> Measured:
+def _table4(known: tuple[str, float], algorithm: str, size: Size) -> Measured:
+    name, rate = known
     streams = targets(name, size.runs)
-    given = {"forgetting_rate": REGRESSION[name]} if algorithm == "dfop" else {}
+    given = {"forgetting_rate": rate} if algorithm == "dfop" else {}
     ours = tuple(square(algorithm, *part, bias=False, **given) for part in streams)
     if algorithm == "rls":
         return Measured(ours)
@@ -148,17 +141,10 @@ def _table4(name: str, algorithm: str, size: Size) -> Measured:
 
 def table4() -> Table:
     """Squared errors."""
-    rows = [
-        Row(name, algorithm, quoted("dfop4")[name][column], partial(_table4, name, algorithm),
-            why("dfop4", name, algorithm))
-        for name in REGRESSION
-        for algorithm, column in (("dfop", "DFOP"), ("rls", "RLS"))
-    ]  # fmt: skip
-    return Table(
-        "dfop4", "DFOP, Table 4: regression", "squared error x 100", False, rows,
+    return quoted_table(
+        "dfop4", "DFOP, Table 4: regression", "squared error x 100", KINDS, _table4, REGRESSION,
         "Without a bias. We picked the rates .1, .2, .3, .1 and the noise knowing the figures. No change: last value.",
-        contenders("dfop4", ("DFOP", "RLS")), (("dfop", "rls", "t"),), lower=True,
-    )  # fmt: skip
+    )._replace(points=False, pairs=PAIRS, lower=True)  # fmt: skip
 
 
 def _table5(name: str, rate: float, size: Size) -> Measured:

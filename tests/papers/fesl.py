@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.papers.measure import majority, mean, no_change
-from tests.papers.rows import Measured, Row, Size, Table, contenders, quoted, why
+from tests.papers.rows import Measured, Row, Size, Table, quoted_table
 from tests.papers.switches import Life, Spaces, mapped, spaces_of, standardised
 
 SETS = {
@@ -34,15 +34,15 @@ def after_switch(stream: Any, algorithm: str, seed: int, **given: Any) -> Any:
     return life.feed(half, len(stream.y))
 
 
-def _streams(name: str, size: Size) -> tuple[list[Any], dict[str, Any]]:
-    ours, step, width = SETS[name]
+def _streams(known: tuple[str, float, int], size: Size) -> tuple[list[Any], dict[str, Any]]:
+    ours, step, width = known
     X, y = standardised(ours)
     streams = [mapped(X, y, width, np.random.default_rng(seed)) for seed in range(min(RUNS, size.runs))]
     return streams, {"variant": "paper", "learning_rate": step, "horizon": len(y) - len(y) // 2}
 
 
-def _table2(name: str, kind: str, size: Size) -> Measured:
-    streams, paper = _streams(name, size)
+def _table2(known: tuple[str, float, int], kind: str, size: Size) -> Measured:
+    streams, paper = _streams(known, size)
     forms = [
         tuple(float(100 - 100 * after_switch(one, kind, seed, **given).mean()) for seed, one in enumerate(streams))
         for given in (paper, {})
@@ -54,16 +54,9 @@ def _table2(name: str, kind: str, size: Size) -> Measured:
 
 def table2() -> Table:
     """Accuracy after a change of features."""
-    rows = [
-        Row(name, kind, cells[column], partial(_table2, name, kind) if name in SETS else None, why("fesl2", name, kind))
-        for name, cells in quoted("fesl2").items()
-        for kind, column in KINDS.items()
-    ]
-    return Table(
-        "fesl2", "FESL, Table 2: accuracy after a change of features", "% right", True, rows,
-        "The paper's B is 5 or 10, it does not say which; it calls its deviations variances.",
-        contenders("fesl2", (*KINDS.values(),)),
-    )  # fmt: skip
+    title = "FESL, Table 2: accuracy after a change of features"
+    note = "The paper's B is 5 or 10, it does not say which; it calls its deviations variances."
+    return quoted_table("fesl2", title, "% right", KINDS, _table2, SETS, note)
 
 
 def _sparse(size: int, rng: np.random.Generator) -> Spaces:
@@ -101,19 +94,13 @@ def _reuters(size: Size) -> Measured:
 
 def table3() -> Table:
     """The Reuters sets, none of which is available, and generated rows of their size."""
-    rows = [
-        Row(name, kind, cells[column], None)
-        for name, cells in quoted("fesl3").items()
-        for kind, column in KINDS.items()
-    ]
     size = Row("generated, 21 531 x 24 892", "fesl_c", None, _reuters)
-    return Table(
-        "fesl3", "FESL, Table 3: Reuters", "% right", True, [*rows, size], "", contenders("fesl3", (*KINDS.values(),))
-    )
+    table = quoted_table("fesl3", "FESL, Table 3: Reuters", "% right", KINDS, _table2, {})
+    return table._replace(rows=[*table.rows, size])
 
 
 def _table4(name: str, mapping: str, size: Size) -> Measured:
-    streams, paper = _streams(name, size)
+    streams, paper = _streams(SETS[name], size)
     forms = [
         tuple(
             float(after_switch(one, "fesl_c", k, mapping=mapping, **given).mean() * 100)
@@ -127,17 +114,13 @@ def _table4(name: str, mapping: str, size: Size) -> Measured:
 def table4() -> Table:
     """Linear and kernel mapping; the paper's two sets are not available, so others show the effect of the mapping."""
     rows = [
-        Row(name, kind, cells[column], None)
-        for name, cells in quoted("fesl4").items()
-        for kind, column in KINDS.items()
-    ]
-    rows += [
         Row(f"{name}, {mapping}", "fesl_c", None, partial(_table4, name, mapping))
         for name in ("australian", "svmguide3")
         for mapping in ("linear", "kernel")
     ]
     note = "Losses of the paper's sets are squared errors; ours, which have no figure in the paper, are per cent wrong."
-    return Table("fesl4", "FESL, Table 4: mappings", "loss", False, rows, note, contenders("fesl4", (*KINDS.values(),)))
+    table = quoted_table("fesl4", "FESL, Table 4: mappings", "loss", KINDS, _table2, {}, note)
+    return table._replace(points=False, rows=[*table.rows, *rows])
 
 
 TABLES: dict[str, Callable[[], Table]] = {"fesl2": table2, "fesl3": table3, "fesl4": table4}

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.papers.dfop import STREAMS, stream
 from tests.papers.measure import classified, parts, right
-from tests.papers.rows import Measured, Row, Size, Table, contenders, quoted, why
+from tests.papers.rows import Measured, Size, Table, quoted_table
 
 
 def _paper(X: Any, y: Any) -> float:
@@ -20,19 +20,14 @@ def _paper(X: Any, y: Any) -> float:
     return right("dynamic_odm", X, y, variant="paper", scaling="standard", **known)
 
 
-def _table2(name: str, size: Size) -> Measured:
-    return classified(parts(*stream(name), size.runs), _paper, partial(right, "dynamic_odm"), size=size)
+def _table2(known: tuple[str, float], kind: str, size: Size) -> Measured:
+    return classified(parts(*stream(known[0]), size.runs), _paper, partial(right, kind), size=size)
 
 
 def table2() -> Table:
     """Accuracy on drifting streams."""
-    rows = [
-        Row(name, "dynamic_odm", cells["D-ODM"], partial(_table2, STREAMS[name][0]) if name in STREAMS else None,
-            why("odm2", name, "dynamic_odm"))
-        for name, cells in quoted("odm2").items()
-    ]  # fmt: skip
     note = "SEA and hyperplane are other draws than the paper's; we picked V_T = 1/T. Contenders are quoted."
-    return Table("odm2", "Dynamic ODM, Table 2", "% right", True, rows, note, contenders("odm2", ("D-ODM",)))
+    return quoted_table("odm2", "Dynamic ODM, Table 2", "% right", {"dynamic_odm": "D-ODM"}, _table2, STREAMS, note)
 
 
 TABLES: dict[str, Callable[[], Table]] = {"odm2": table2}

@@ -9,10 +9,10 @@ outside.
 import csv
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -165,6 +165,24 @@ def contenders(name: str, ours: Sequence[str]) -> dict[str, str]:
         row: ", ".join(f"{method} {figure}" for method, figure in cells.items() if method not in ours)
         for row, cells in quoted(name).items()
     }
+
+
+def quoted_table(
+    key: str, title: str, unit: str, kinds: Mapping[str, str], measure: Callable[..., Measured],
+    known: Mapping[str, Any], note: str = "",
+) -> Table:  # fmt: skip
+    """A table of percentages from quoted/KEY.csv, with a row for each data set and each algorithm of ours.
+
+    ``kinds`` are the algorithms, with their columns in the paper's table. ``measure`` is called with what ``known``
+    says of a data set, the algorithm and the size; no source of other data sets is known.
+    """
+    rows = [
+        Row(name, kind, cells[column], partial(measure, known[name], kind) if name in known else None,
+            why(key, name, kind))
+        for name, cells in quoted(key).items()
+        for kind, column in kinds.items()
+    ]  # fmt: skip
+    return Table(key, title, unit, True, rows, note, contenders(key, (*kinds.values(),)))
 
 
 def tolerance(row: Row, points: bool) -> float:

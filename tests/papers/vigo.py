@@ -14,7 +14,7 @@ import numpy as np
 from tests.benchmarks.streams import generators
 from tests.papers.files import indices, numbers, read_columns
 from tests.papers.measure import classified, right, shuffled
-from tests.papers.rows import Measured, Row, Size, Table, contenders, quoted, why
+from tests.papers.rows import Measured, Size, Table, quoted_table
 
 KINDS = {"vigo": "VIGO", "vigod": "VIGOd", "vigow": "VIGOw"}
 SETS = {
@@ -58,21 +58,12 @@ def _static(name: str, kind: str, size: Size) -> Measured:
     return _mistakes(shuffled(*static(name), size), kind, size)
 
 
-def _generated(name: str, kind: str, size: Size) -> Measured:
-    make, abrupt = STREAMS[name]
-    rows = {} if "plane" not in name else {"rows": FULL_ROWS if size.full else ROWS}
+def _generated(known: tuple[Callable[..., generators.Stream], bool], kind: str, size: Size) -> Measured:
+    make, abrupt = known
+    rows = {} if make is not generators.hyperplane else {"rows": FULL_ROWS if size.full else ROWS}
     seeds = range(min(SEEDS if not size.full or not rows else 1, size.runs))
     measured = _mistakes([make(seed, abrupt=abrupt, **rows) for seed in seeds], kind, size)
     return measured._replace(note="1 M of the paper's 10 M rows; --full runs all." if rows and not size.full else "")
-
-
-def _rows(key: str, measure: Callable[[str, str, Size], Measured], known: dict[str, Any]) -> list[Row]:
-    return [
-        Row(name, kind, cells[column], partial(measure, known[name], kind) if name in known else None,
-            why(key, name, kind))
-        for name, cells in quoted(key).items()
-        for kind, column in KINDS.items()
-    ]  # fmt: skip
 
 
 _PAIRS = (("vigo", "vigod", "wilcoxon"), ("vigo", "vigow", "wilcoxon"), ("vigow", "vigod", "wilcoxon"))
@@ -80,30 +71,21 @@ _PAIRS = (("vigo", "vigod", "wilcoxon"), ("vigo", "vigow", "wilcoxon"), ("vigow"
 
 def table2() -> Table:
     """Mistakes on static sets."""
-    return Table(
-        "vigo2", "VIGO, Table 2: static sets", "% wrong", True, _rows("vigo2", _static, SETS),
-        "Wilcoxon's signed-rank test at .05 over the ten orders; the paper has VIGOw against VIGOd 14/6/10.",
-        contenders("vigo2", (*KINDS.values(),)), _PAIRS, lower=True,
-    )  # fmt: skip
+    note = "Wilcoxon's signed-rank test at .05 over the ten orders; the paper has VIGOw against VIGOd 14/6/10."
+    title = "VIGO, Table 2: static sets"
+    return quoted_table("vigo2", title, "% wrong", KINDS, _static, SETS, note)._replace(pairs=_PAIRS, lower=True)
 
 
 def table3() -> Table:
     """The two available sets of the paper's four; the report has the seconds of ten orders and of the defaults."""
-    return Table(
-        "vigo3", "VIGO, Table 3: with kernel methods", "% wrong", True, _rows("vigo3", _static, SETS),
-        "The same figures as in Table 2; the paper adds its times.", contenders("vigo3", (*KINDS.values(),)),
-        lower=True,
-    )  # fmt: skip
+    title, note = "VIGO, Table 3: with kernel methods", "The same figures as in Table 2; the paper adds its times."
+    return quoted_table("vigo3", title, "% wrong", KINDS, _static, SETS, note)._replace(lower=True)
 
 
 def table4() -> Table:
     """Mistakes on generated streams."""
-    return Table(
-        "vigo4", "VIGO, Table 4: generated streams", "% wrong", True,
-        _rows("vigo4", _generated, {name: name for name in STREAMS}),
-        "Five seeds of our own generators; the paper's streams are MOA's.", contenders("vigo4", (*KINDS.values(),)),
-        lower=True,
-    )  # fmt: skip
+    title, note = "VIGO, Table 4: generated streams", "Five seeds of our own generators; the paper's streams are MOA's."
+    return quoted_table("vigo4", title, "% wrong", KINDS, _generated, STREAMS, note)._replace(lower=True)
 
 
 TABLES: dict[str, Callable[[], Table]] = {"vigo2": table2, "vigo3": table3, "vigo4": table4}
