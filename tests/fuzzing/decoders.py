@@ -1,7 +1,6 @@
 """Every decoder of bytes from outside or from the store: valid samples, how to read them, and the allowed errors."""
 
 import gzip
-import io
 import json
 import struct
 from collections.abc import Callable, Sequence
@@ -9,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.lib.format import write_array
 
 from core.config import Config
 from core.entry import Reset, Rows
@@ -26,6 +24,7 @@ from service.store import summaries
 from service.store.log import codec, entries
 from service.store.states.snapshots import SnapshotInfo
 from service.store.states.snapshots import _info as snapshot_info
+from tests.benchmarks.harness.rows import to_npy
 from tests.core.model.test_extremes import live
 from tests.service.test_codec import OUTCOME_BYTES, SEGMENTS, TRACKED_BYTES
 
@@ -71,12 +70,6 @@ def _feedback(model, kind, **query):
         return own.feedback(read_table(FEEDBACK, Sent(body, kind, query, ROWS_MAX, BYTES_MAX), own.space), ())
 
     return read
-
-
-def _array(values):
-    out = io.BytesIO()
-    write_array(out, np.asarray(values, dtype=np.float64))
-    return out.getvalue()
 
 
 RECORDS = [
@@ -150,10 +143,6 @@ LEARNED = (
 )
 
 
-def _state(data):
-    save.from_bytes(data)
-
-
 def _summary():
     machine = Model.first(Config.parse(DENSE))
     return summaries.encode_first(read.summary(machine))
@@ -168,7 +157,7 @@ DECODERS = {
     "CSV": Decoder([b"a,day,on,y\n1.5,mon,true,UP\n2,tue,0,DOWN\n", b'"a","day","on","y"\r\n1,"mon",1,"UP"\r\n'],
                    _feedback(DENSE, "text/csv", label="y")),
     "SVMlight": Decoder([b"x a:1 b:2.5\n1 c:-3\n"], _feedback(SPARSE, "text/x-svmlight")),
-    "npy": Decoder([_array([[1, 2, 0.5], [3, 4, -1]])],
+    "npy": Decoder([to_npy(np.array([[1, 2, 0.5], [3, 4, -1]]))],
                    _feedback(NUMBERS, "application/x-npy")),
     "gzip": Decoder(PACKED, _gunzip),
     "configuration": Decoder([json.dumps(body).encode() for body in (DENSE, NUMBERS, SPARSE, RICH)], _configuration),
@@ -180,5 +169,5 @@ DECODERS = {
     "answer": Decoder([OUTCOME_BYTES], codec.decode_answer, (ValueError,)),
     "tracked": Decoder([TRACKED_BYTES], codec.decode_tracked, (ValueError,)),
     "summary": Decoder([_summary()], summaries.decode, ()),
-    "state": Decoder([save.to_bytes(live(*one, "noise", "none")) for one in LEARNED], _state, (ValueError,)),
+    "state": Decoder([save.to_bytes(live(*one, "noise", "none")) for one in LEARNED], save.from_bytes, (ValueError,)),
 }  # fmt: skip

@@ -36,9 +36,10 @@ def _prepare(service):
     _ask(service, "POST", "/models/switching/features/switch", {"action": "begin", "features": ["c"]})
 
 
-def _ask(service, method, path, body):
+def _ask(service, method, path, body=None):
     answer = service.request(method, path, body, Authorization=f"Bearer {KEY}")
     assert answer.status in (200, 201), answer.body
+    return answer.json
 
 
 @pytest.mark.timeout(SECONDS * 3 + 300)
@@ -63,12 +64,7 @@ def test_the_document_holds(tmp_path, seconds):
         assert 0 == ended.returncode, ended.stdout + ended.stderr
         assert service.running
         assert "Traceback" not in service.log
-        assert {*MODELS} <= {model["name"] for model in _models(service)}
+        models = _ask(service, "GET", "/models?limit=1000")["models"]
+        assert {*MODELS} <= {model["name"] for model in models}
     finally:
         service.end()
-
-
-def _models(service):
-    answer = service.request("GET", "/models?limit=1000", Authorization=f"Bearer {KEY}")
-    assert 200 == answer.status, answer.body
-    return answer.json["models"]
