@@ -36,19 +36,19 @@ def contended(X: Any, y: Any) -> tuple[tuple[str, float, str], ...]:
     return outside.contended(X, y, asked)
 
 
-def recorded(path: Path = RECORDED) -> list[Contended]:
+def recorded() -> list[Contended]:
     """The results of earlier runs."""
-    if not path.exists():
+    if not RECORDED.exists():
         return []
-    with path.open(newline="") as lines:
+    with RECORDED.open(newline="") as lines:
         return [Contended(**(one | {"right": float(one["right"])})) for one in csv.DictReader(lines)]
 
 
-def record(found: Sequence[Contended], path: Path = RECORDED) -> None:
+def record(found: Sequence[Contended]) -> None:
     """Save the results of a run, replacing earlier ones of the same rows and tables."""
     new = {(one.table, one.row) for one in found}
-    kept = [one for one in recorded(path) if (one.table, one.row) not in new]
-    with path.open("w", newline="") as lines:
+    kept = [one for one in recorded() if (one.table, one.row) not in new]
+    with RECORDED.open("w", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(Contended._fields)
         writer.writerows(one._replace(right=round(one.right, 2)) for one in sorted([*kept, *found]))
@@ -64,10 +64,10 @@ def of_table(key: str, results: Iterable[Any]) -> list[Contended]:
     ]
 
 
-def told(key: str, lower: bool, path: Path = RECORDED) -> list[str]:
+def told(key: str, lower: bool) -> list[str]:
     """One line per row of a table with results, in the table's terms: per cent right, or wrong if ``lower``."""
     rows: dict[str, list[str]] = {}
-    for one in recorded(path):
+    for one in recorded():
         if one.table == key:
             rows.setdefault(one.row, []).append(f"{one.method} {100 - one.right if lower else one.right:.2f}")
     return [f"{name}: {', '.join(figures)}" for name, figures in rows.items()]

@@ -71,17 +71,16 @@ def test_auto_and_baselines_run_once_for_a_stream() -> None:
 
 def test_results_of_contenders_are_kept_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run replaces earlier results of its rows and keeps the rest; wrong is 100 minus right."""
-    path = tmp_path / "contenders.csv"
-    monkeypatch.setattr(contending.told, "__defaults__", (path,))
+    monkeypatch.setattr(contending, "RECORDED", tmp_path / "contenders.csv")
     row = Row("SEA", "dfop", None, None)
     for tree, forest in ((80.0, 90.0), (85.123, 91.5)):
         measured = Measured((88.0,), contended=(("river HAT", tree, "0.1"), ("capymoa ARF(100)", forest, "0.2")))
-        contending.record(contending.of_table("one", [Result(row, measured, SHOWN)]), path)
+        contending.record(contending.of_table("one", [Result(row, measured, SHOWN)]))
     other = Measured((50.0,), contended=(("river HAT", 70.0, "0.1"),))
-    contending.record(contending.of_table("two", [Result(row, other, SHOWN)]), path)
+    contending.record(contending.of_table("two", [Result(row, other, SHOWN)]))
     assert ["SEA: capymoa ARF(100) 91.50, river HAT 85.12"] == contending.told("one", lower=False)
     assert ["SEA: capymoa ARF(100) 8.50, river HAT 14.88"] == contending.told("one", lower=True)
-    assert 3 == len(contending.recorded(path))
+    assert 3 == len(contending.recorded())
 
 
 def test_an_unavailable_contender_is_left_out(
