@@ -7,7 +7,7 @@ import pytest
 
 from service.store.log.scripts import READ_AFTER
 from tests.faults.load import Client, Load, rows
-from tests.faults.processes import BROKEN, eventually
+from tests.faults.processes import BROKEN
 from tests.faults.rebuild import bare, judge, learnt, repeat
 
 
@@ -30,28 +30,6 @@ def test_clients_of_both_give_the_state_of_a_serial_replay(pair):
     judge(pair[0], everything, first, second)
     repeat(pair[1], mixed[0], first)
     assert [0, 0] == [service.metric("lost_tails") + service.metric("models_down") for service in pair]
-
-
-@pytest.mark.slow
-def test_one_takes_snapshots_while_the_other_learns(serve, store):
-    """The log is trimmed under a replica that lags: it reloads and goes on, and nothing is learned twice."""
-    table = rows(600, 33)
-    settings = {"REDIS_URL": store.url, "SNAPSHOT_MIN_KB": 10**6, "SNAPSHOTS_KEPT": 1}
-    lagging, trimming = (serve(**settings).start() for _ in range(2))
-    lagging.create()
-    loads = []
-    for at in range(0, 600, 200):
-        loads.append(Load([lagging], table[at : at + 50]).run())
-        lagging.freeze()
-        loads.append(Load([trimming], table[at + 50 : at + 200]).run())
-        assert 201 == trimming.request("POST", "/models/m/snapshots").status
-        lagging.thaw()
-    assert 4 == eventually(4, lambda: lagging.metric("loads"))
-    assert 600 == lagging.get("/models/m")["rows"]
-    assert lagging.state() == trimming.state()
-    for load in loads:
-        repeat(lagging, [row for row in table if row.id in load.answers], load)
-    assert 0 == lagging.metric("lost_tails")
 
 
 @pytest.mark.slow_but("applied")
