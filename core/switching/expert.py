@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Alarm, Explaining, Floats, Forgetful, Header, Learner, Prediction, Transferable, Weights
+from core.contract import Alarm, Explaining, Floats, Forgetful, Header, Prediction, Transferable, Weights
 from core.features.scaling import Scaler
 from core.learners.posterior import Shown, View
 from core.state.envelope import Nested
@@ -41,27 +41,19 @@ class SpaceExpert(Nested):
     def __init__(
         self, config: Config, columns: Sequence[str], ranges: Floats, input_mapping: FeatureRecovery | None = None
     ) -> None:
-        self._config = config
-        scaling = config.params.get("scaling", "none")
+        self._algorithm, scaling = config.algorithm, config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
         self.input_mapping, self.reader = input_mapping, dict[str, Any]()
         self.scaler = None if scaling == "none" else Scaler(scaling, width, ranges)
-        self.learner = self._new_learner()
-
-    def _new_learner(self) -> Learner:
         # Declared ranges are those of the columns as clients send them.
-        spec = self._config.spec(self.width, self.ranges if self.scaler is None else None)
-        return self._config.algorithm.build(spec)
+        self._spec = config.spec(width, ranges if self.scaler is None else None)
+        self.learner = self._algorithm.build(self._spec)
 
     @property
     def row_exact(self) -> bool:
         """Whether a block of rows gives the same bits as its rows one by one."""
-        return self._config.algorithm.row_exact(self._config.spec(self.width))
-
-    def configure(self, config: Config) -> None:
-        """Continue with another configuration of the same algorithm, parameters and seed."""
-        self._config = config
+        return self._algorithm.row_exact(self._spec)
 
     def with_input_mapping(self, input_mapping: FeatureRecovery) -> "SpaceExpert":
         """An expert that shares scaler and learner and reads rows of another space."""
@@ -111,7 +103,7 @@ class SpaceExpert(Nested):
     def weight_deviations(self) -> Floats | None:
         """Standard deviations of ``weights`` (m, D), before scaling; None if the learner knows none."""
         found: Callable[[], Floats] | None = getattr(self.learner, "deviations", None)
-        if found is None or self.input_mapping is not None or self._config.algorithm.sparse:
+        if found is None or self.input_mapping is not None or self._algorithm.sparse:
             return None
         spread = 1.0 if self.scaler is None else self.scaler.affine()[1]
         with np.errstate(over="ignore"):
@@ -125,7 +117,7 @@ class SpaceExpert(Nested):
             outputs: one per class, or "value".
             diagonal: whether numbers off the diagonals of matrices are left out.
         """
-        sparse = self._config.algorithm.sparse
+        sparse = self._algorithm.sparse
         names = tuple(f"psi {at}" for at in range(1, self.width + 1)) if sparse else self.columns
         at = [at for at, name in enumerate(names) if wanted is None or name in wanted]
         affine = None if self.scaler is None else self.scaler.affine()
@@ -147,7 +139,7 @@ class SpaceExpert(Nested):
 
     def reset_learner(self, classes: int) -> None:
         """Reset the learner to its first state, with this many classes; encoder, input mapping and scaling continue."""
-        self.learner = self._new_learner()
+        self.learner = self._algorithm.build(self._spec)
         for _ in range(classes):
             self.learner.add_class()
 

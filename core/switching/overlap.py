@@ -67,7 +67,7 @@ class OverlapPeriod(Nested):
         self, config: Config, old: SpaceModel, features: tuple[Feature, ...], kind: MappingKind, paper: bool
     ) -> None:
         assert isinstance(old.schema, Schema)
-        self.config, self.encoder = config, old.encoder
+        self.encoder = old.encoder
         self.schema: Schema = old.schema
         self.next_schema = Schema(features)
         self.feedback_schema = union(self.schema, features)
@@ -84,7 +84,6 @@ class OverlapPeriod(Nested):
 
     def configure(self, config: Config) -> None:
         """Continue with another configuration: the old side and the new model."""
-        self.config = config
         self.old.configure(config)
         self.new.configure(config)
 

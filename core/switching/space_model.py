@@ -134,8 +134,6 @@ class SpaceModel(Nested):
         """Continue with another configuration; missing values are filled as it says."""
         self.config = config
         self.encoder.configure(config.missing)
-        for expert in self.experts.values():
-            expert.configure(config)
         if self.former is not None:
             self.former.configure(config)
 
