@@ -57,6 +57,7 @@ class FeatureRecovery(Holder, ABC):
         count, solved       rows learned; rows when the mapping in use was solved
         mean                of the columns, those of the vanished ones (d1,) last
         errors (2, d1)      e and v
+        stored (b, d2 + d1) rows that the mapping is solved for
         centre (d2 + d1,)   m2 and m1 of the mapping in use
         ridge (1,)          what it was solved with
     """
@@ -78,6 +79,7 @@ class FeatureRecovery(Holder, ABC):
         self.errors = np.zeros((2, self.d1))
         self.centre = np.zeros(self.d2 + self.d1)
         self.ridge = np.full(1, RIDGE)
+        self.stored = np.zeros((0, self.d2 + self.d1))
 
     def learn(self, X: Floats, Y: Floats) -> None:
         """Learn n rows in order: sources X (n, d2) with their targets Y (n, d), all finite."""
@@ -107,13 +109,19 @@ class FeatureRecovery(Holder, ABC):
     def _absorb(self, row: Floats, recovered: Floats) -> None:
         """Add a row (d2 + d1,) to the means and the sums or stored rows; ``recovered`` (d1,) is from its sources."""
 
-    @abstractmethod
     def solve(self) -> None:
         """Solve the mapping for the rows so far; with fewer than two there is none."""
+        if self.count >= ROWS_MIN and self.solved != self.count:
+            self._solve()
+            self.solved = self.count
 
     @abstractmethod
+    def _solve(self) -> None: ...
+
     def freeze(self) -> None:
         """Stop learning: drop the rows' part of the state, keep the current mapping."""
+        self.solve()
+        self.stored = self.stored[:0].copy()
 
     def recover(self, X: Floats) -> Floats:
         """Targets (n, d) of rows X (n, d2), with vanished ones 0 before there is a mapping; changes nothing."""

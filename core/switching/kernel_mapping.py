@@ -32,7 +32,7 @@ from numba import njit
 
 from core.contract import ROWS_IN, Floats, Ints
 from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
-from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, ROWS_MIN, STORED_MAX, FeatureRecovery
+from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, STORED_MAX, FeatureRecovery
 from core.switching.linear_mapping import inverse_deviations
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
@@ -86,7 +86,6 @@ class KernelMapping(FeatureRecovery):
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str], paper: bool = False) -> None:
         super().__init__(sources, targets, paper)
-        self.stored = np.zeros((0, self.d2 + self.d1))
         self.mean = np.zeros(self.d1)
         self.Z, self.A = np.zeros((0, self.d2)), np.zeros((0, self.d1))
         self.scale = np.full(self.d2, PAPER_SCALE)
@@ -97,13 +96,10 @@ class KernelMapping(FeatureRecovery):
             row[self.d2 :] = np.clip(row[self.d2 :] - recovered, -INPUT_MAX, INPUT_MAX)
         self.stored = np.concatenate([self.stored[-STORED_MAX + 1 :], row[None]])
         if self.paper:
-            self.solve()
+            self._solve()
+            self.solved = self.count
 
-    def solve(self) -> None:
-        """Solve the mapping for the rows so far; with fewer than two there is none."""
-        if self.count < (1 if self.paper else ROWS_MIN) or self.solved == self.count:
-            return
-        self.solved = self.count
+    def _solve(self) -> None:
         X2, X1 = (np.ascontiguousarray(part) for part in np.split(self.stored, [self.d2], axis=1))
         if self.paper:
             self.Z, self.A = X2 * PAPER_SCALE, X1
@@ -135,11 +131,6 @@ class KernelMapping(FeatureRecovery):
     def flops_to_recover(self) -> float:
         """Operations of recovering one row."""
         return 4.0 * STORED_MAX * (self.d2 + self.d1)
-
-    def freeze(self) -> None:
-        """Stop learning: drop the rows' part of the state, keep the current mapping."""
-        self.solve()
-        self.stored = self.stored[:0].copy()
 
     def _hand(self, other: Self, at: Ints) -> None:
         other.mean, other.scale = self.mean[at], self.scale.copy()

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, Floats, Header, Ints, Weights
 from core.state.layout import NOT_NEGATIVE, Array, Layout, counts
-from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, ROWS_MIN, FeatureRecovery, rows_kept
+from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, FeatureRecovery, rows_kept
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10
@@ -125,14 +125,10 @@ class LinearMapping(FeatureRecovery):
         self._stored_max = self.d2 if paper and not self._newest else most
         if self._newest:
             self.kept_max = most
-        self.stored = self._no_rows()
         self.S: Floats | None = None
         self.mean = np.zeros(self.d2 + self.d1)
         self.left, self.right = np.zeros((0, self.d2)), np.zeros((0, self.d1))
         self.M: Floats | None = None if self._factored(0) else np.zeros((self.d2, self.d1))
-
-    def _no_rows(self) -> Floats:
-        return np.zeros((0, self.d2 + self.d1))
 
     def _factored(self, rows: int) -> bool:
         """Whether factors of so many rows have fewer numbers than M."""
@@ -158,12 +154,9 @@ class LinearMapping(FeatureRecovery):
                 self.S, self.mean = np.zeros((self.d2, self.d2 + self.d1)), np.zeros_like(self.mean)
                 for at, one in enumerate(self.stored):
                     _accumulate(one, self.d2, at + 1, self.mean, self.S)
-                self.stored = self._no_rows()
+                self.stored = self.stored[:0].copy()
 
-    def solve(self) -> None:
-        """Solve the mapping for the rows so far; with fewer than two there is none."""
-        if self.count < ROWS_MIN or self.solved == self.count:
-            return
+    def _solve(self) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.S is not None:
                 self._use(M=self._primal(self.S))
@@ -174,7 +167,6 @@ class LinearMapping(FeatureRecovery):
                 else:
                     self._use(M=inverse[:, None] * (Z.T @ right))
         self.centre = np.zeros_like(self.mean) if self.paper else self.mean.copy()
-        self.solved = self.count
 
     def _use(self, *, M: Floats | None = None, left: Floats | None = None, right: Floats | None = None) -> None:
         """Recover by M, or by factors of it, from now on."""
@@ -243,8 +235,8 @@ class LinearMapping(FeatureRecovery):
 
     def freeze(self) -> None:
         """Stop learning: drop the rows' part of the state, keep the current mapping."""
-        self.solve()
-        self.stored, self.S = self._no_rows(), None
+        super().freeze()
+        self.S = None
 
     def _hand(self, other: Self, at: Ints) -> None:
         other.mean = self.mean[np.concatenate([np.arange(self.d2), self.d2 + at])]
@@ -255,7 +247,7 @@ class LinearMapping(FeatureRecovery):
         """Load a state from ``to_arrays``; see ``Holder``."""
         rows = next((name for name in ("S", "stored") if name in arrays), "")
         count, solved = counts(header, **self.counts)
-        held: dict[str, Any] = {"S": None, "stored": self._no_rows(), "M": None}
+        held: dict[str, Any] = {"S": None, "stored": self.stored[:0].copy(), "M": None}
         held |= {"left": np.zeros((0, self.d2)), "right": np.zeros((0, self.d1))}
         held |= _layout_of(rows, "M" if "M" in arrays else "").read(arrays, **self._sizes(header))
         self._check(held, header)
