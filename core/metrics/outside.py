@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.contract import Floats, Header
+from core.contract import Floats, Header, chunks
 from core.metrics.difference import NO_NUMBERS, PairedDifference
 from core.metrics.prequential import FADING, WINDOW, capacity, grown, number
 from core.metrics.regression import ERROR_MAX
@@ -101,16 +101,12 @@ class OutsideScores(Nested):
             truth: (n,) the numbers that came, (0,) for classes.
             before: rows of the model before these.
         """
-        start, n = 0, len(losses)
         self._losses.absorb(losses)
-        while start < n:
-            stop = min(n, start + LOOK_EVERY - (before + start) % LOOK_EVERY)
-            part = slice(start, stop)
+        for part in chunks(before, LOOK_EVERY, len(losses)):
             first, second = (np.ascontiguousarray(own[part]) for own in paired)
             self.difference.absorb(first, second, truth[part] if len(truth) else truth)
-            if (before + stop) % LOOK_EVERY == 0:
-                self._look(before + stop)
-            start = stop
+            if (before + part.stop) % LOOK_EVERY == 0:
+                self._look(before + part.stop)
 
     def _look(self, row: int) -> None:
         found, s = self.difference.report(), self._losses.scalars
