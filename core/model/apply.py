@@ -44,7 +44,6 @@ from core.model.rows import (
     Returned,
     Scored,
     check_labels,
-    check_space,
     count_unknown,
     group_into_blocks,
     plain_until,
@@ -137,19 +136,16 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
 
 def _accept(model: Model, rows: Rows) -> str | None:
     """Set the space if this segment proposes it; refuse what earlier entries have made impossible."""
-    switching = model.own.switching
-    space = None
+    switching, space = model.own.switching, None
     if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired_spaces):
-        found = check_space(rows, model.prediction_schema)
-        if isinstance(found, str):
-            return found
-        space = found
-    refused = None if _labels_known(model, rows) else check_labels(rows, model.labels, model.configs)
-    if refused is not None:
+        # Every phase has a route for its own space: rows that are accepted without one are the first.
+        assert switching.now is None or switching.now.schema.id != rows.space
+        space = None if switching.now is not None or rows.features is None else Schema(rows.features)
+        if space is None or space.id != rows.space:
+            return "the model's features have changed since the rows were sent"
+    if not _labels_known(model, rows) and (refused := check_labels(rows, model.labels, model.configs)) is not None:
         return refused
     if space is not None:
-        # Every phase has a route for its own space: rows that are accepted without one are the first.
-        assert switching.now is None
         for parts in model.learners:
             parts.enter(Switching(parts.config, space))
     return None

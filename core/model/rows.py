@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.contract import Floats
 from core.entry import MergedRows, Rows, Segment, ServedPrediction
-from core.features import Schema, Space
+from core.features import Space
 from core.features.columns import OTHER
 from core.features.labels import LabelSet
 
@@ -113,18 +113,6 @@ def count_unknown(counts: dict[str, int], space: Space, raw: Floats) -> None:
         if met := int(np.count_nonzero(raw[:, column] == OTHER)):
             name = space.names[column]
             counts[name] = counts.get(name, 0) + met
-
-
-def check_space(rows: Rows, schema: Space | None) -> Space | str:
-    """The space in which rows are learned: the model's, or the one they propose if it has none yet.
-
-    Returns a text, the reason, if they are refused.
-    """
-    if schema is None and rows.features is not None:
-        schema = Schema(rows.features)
-    if schema is None or rows.space != schema.id:
-        return "the model's features have changed since the rows were sent"
-    return schema
 
 
 def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str | None:
