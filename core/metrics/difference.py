@@ -114,11 +114,8 @@ class PairedDifference(Holder):
         s = self.scalars
         return self.rows >= ROWS_MIN and s[_GAIN] >= 0.0 and exceeds(float(s[_SUM]), self._spread, of)
 
-    def low(self, of: int = 1) -> float:
-        """The lower end of the interval, of d; ``of`` as in ``favours_second``."""
-        return self._interval(of)[0]
-
-    def _interval(self, of: int) -> tuple[float, float]:
+    def interval(self, of: int = 1) -> tuple[float, float]:
+        """The interval, of d; ``of`` as in ``favours_second``."""
         n, total, reach = max(self.rows, 1), float(self.scalars[_SUM]), radius(self._spread, of)
         return max(-1.0, (total - reach) / n), min(1.0, (total + reach) / n)
 
@@ -128,5 +125,5 @@ class PairedDifference(Holder):
         scale = BOUND * float(self.scalars[_VAR]) if self.scalars[_LABELS] else unit
         if self.rows:
             found["mean"] = scale * float(self.scalars[_SUM]) / self.rows
-            found["low"], found["high"] = (scale * end for end in self._interval(of))
+            found["low"], found["high"] = (scale * end for end in self.interval(of))
         return found | ({"bound": scale} if self.scalars[_LABELS] else {})

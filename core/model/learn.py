@@ -277,7 +277,7 @@ def promotable(challengers: Mapping[str, Challenger]) -> str | None:
     automatic = {name: one.difference for name, one in challengers.items() if one.promote == "auto"}
     k = len(challengers)
     found = [name for name, difference in automatic.items() if difference.favours_second(k)]
-    return max(found, key=lambda name: automatic[name].low(k), default=None)
+    return max(found, key=lambda name: automatic[name].interval(k)[0], default=None)
 
 
 def promote(model: Model, name: str, why: str) -> None:

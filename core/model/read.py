@@ -268,7 +268,7 @@ def summary(model: Model) -> Summary:
         phase=model.phase,
         drift=None if last is None else LastDrift(last.row, last.time_ms, last.kind, last.label),
         challengers=k,
-        ahead=sum([one.difference.low(k) > 0 for one in model.challengers.values()]),
+        ahead=sum([one.difference.interval(k)[0] > 0 for one in model.challengers.values()]),
         recent=own.metrics.recent(),
         **own.metrics.headline(own.answers.costs),
     )

@@ -110,7 +110,7 @@ def test_several_sequences_share_alpha():
     assert [0.95, 0.975, 0.99375] == [report["confidence"] for report in reports]
     assert reports[0]["low"] > reports[1]["low"] > reports[2]["low"]
     assert reports[0]["high"] < reports[1]["high"] < reports[2]["high"]
-    assert [report["low"] for report in reports] == [found.low(of) for of in (1, 2, 8)]
+    assert [report["low"] for report in reports] == [found.interval(of)[0] for of in (1, 2, 8)]
     assert (True, False) == (found.favours_second(1), found.favours_second(8))
     for v in (0.0, 30.0):
         assert exceeds(1.001 * radius(v, 8), v, 8)

@@ -65,7 +65,7 @@ def test_a_summary_shows_the_last_drift_and_challengers_that_are_ahead():
     for stop in range(100, 2001, 100):
         model.learn(X[stop - 100 : stop], truth[stop - 100 : stop])
         if stop == 1200:
-            ahead = next(name for name, one in machine.challengers.items() if one.difference.low() > 0)
+            ahead = next(name for name, one in machine.challengers.items() if one.difference.interval()[0] > 0)
             assert ("good", 1) == (ahead, read.summary(machine).ahead)
     newest = machine.outbox.newest
     assert newest.row > 1200
