@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.contract import Floats, Header, Ints
+from core.contract import Floats, Header, Ints, Prediction
 from core.features import Schema, SparseSchema
 from core.features.labels import key
 from core.model.model import LearnerParts
@@ -51,7 +51,7 @@ def explain(parts: LearnerParts, raw: Floats) -> Explanation:
     Raises:
         RuntimeError: there is no feature space yet.
     """
-    space = _space(parts)
+    space = parts.space_model
     X = space.encode(raw)
     groups, background = feature_groups(space), _background(space, X[0])
     phi, base, sampled = _contributions(parts, X[0], [*groups.values()], background)
@@ -65,11 +65,11 @@ def explain_sparse(parts: LearnerParts, psi: Floats, values: Mapping[str, float]
 
     With more than two classes, contributions are those of the score as it changes at this row.
     """
-    space = _space(parts)
+    space = parts.space_model
     assert isinstance(space.schema, SparseSchema)
-    f, k = _score_of(parts, psi)
+    f = _Score(parts, psi)
     weights, found = space.weights(), dict.fromkeys(values, 0.0)
-    w = None if weights is None else _direction(parts, weights.coefficients, psi, k)
+    w = None if weights is None else _direction(parts, weights.coefficients, psi, f.k)
     score, without = f(np.vstack([psi, np.zeros_like(psi)])).tolist()
     if w is not None:
         linear = space.schema.projection.contributions(values, w)
@@ -81,7 +81,7 @@ def explain_sparse(parts: LearnerParts, psi: Floats, values: Mapping[str, float]
 
 def effects(parts: LearnerParts) -> tuple[dict[str, float], int]:
     """The mean absolute contribution of each feature over the sample, and the number of its rows."""
-    space = _space(parts)
+    space = parts.space_model
     rows = np.empty((0, 0)) if space.sample is None else space.sample.held
     groups = feature_groups(space)
     total = np.zeros(len(groups))
@@ -93,7 +93,7 @@ def effects(parts: LearnerParts) -> tuple[dict[str, float], int]:
 
 def experts(parts: LearnerParts, raw: Floats) -> Header:
     """What the experts of ``auto`` predict for one raw row, or the densities of VIGO's classes; {} for others."""
-    space = _space(parts)
+    space = parts.space_model
     found = space.likeliest.explain_encoded(space.encode(raw))
     if found is None:
         return {}
@@ -125,12 +125,6 @@ def feature_groups(space: SpaceModel) -> dict[str, Ints]:
     return {name: np.array(own, np.int64) for name, own in found.items()}
 
 
-def _space(parts: LearnerParts) -> SpaceModel:
-    if parts.switching.in_force is None:
-        raise RuntimeError("no feature space yet")
-    return parts.switching.in_force
-
-
 def _background(space: SpaceModel, x: Floats) -> tuple[Floats, Floats]:
     """Mean and spread (D,) of the sample's columns; the row itself if no row has been learned."""
     if space.sample is None or not len(space.sample.held):
@@ -141,30 +135,30 @@ def _background(space: SpaceModel, x: Floats) -> tuple[Floats, Floats]:
         return mean, np.nan_to_num(rows.std(axis=0))
 
 
-def _score_of(parts: LearnerParts, X: Floats) -> tuple["_Score", int]:
-    """The score of the answer for an encoded row (1, D), as a function of rows; and the index of its label."""
-    value = parts.answers.of(_space(parts).predict_encoded(X)).value
-    k = 0 if parts.regression else int(value[0])
-    return _Score(parts, k), k
-
-
 class _Score:
-    """The explained score of rows (n, D) as (n,): numbers, or log odds of label k."""
+    """The score of the answer for an encoded row x (1, D), as a function of rows (n, D): numbers, or log odds (n,).
 
-    def __init__(self, parts: LearnerParts, k: int) -> None:
-        self._parts, self._k = parts, k
+    ``k``: the index of the answer's label, of which the log odds are; -1 without an answer.
+    """
+
+    def __init__(self, parts: LearnerParts, x: Floats) -> None:
+        self._parts, self._space = parts, parts.space_model
+        self.k = 0 if parts.regression else int(self._answers(x).value[0])
 
     def __call__(self, X: Floats) -> Floats:
-        found = self._parts.answers.of(_space(self._parts).predict_encoded(np.ascontiguousarray(X)))
+        found = self._answers(np.ascontiguousarray(X))
         if self._parts.regression:
             return np.asarray(found.value, np.float64)
-        if found.probabilities is None or self._k < 0:
+        if found.probabilities is None or self.k < 0:
             return np.zeros(len(X))
-        return _log_odds(found.probabilities[:, self._k])
+        return _log_odds(found.probabilities[:, self.k])
+
+    def _answers(self, X: Floats) -> Prediction:
+        return self._parts.answers.of(self._space.predict_encoded(X))
 
     def own(self, X: Floats) -> Floats:
         """The learner's own score, before it is held or calibrated; with two classes that of the second one."""
-        found = _space(self._parts).predict_encoded(np.ascontiguousarray(X))
+        found = self._space.predict_encoded(np.ascontiguousarray(X))
         if found.probabilities is None:
             return np.asarray(found.value, np.float64)
         return _log_odds(found.probabilities[:, 1])
@@ -178,8 +172,8 @@ def _contributions(
     parts: LearnerParts, x: Floats, groups: list[Ints], background: tuple[Floats, Floats]
 ) -> tuple[Floats, float, bool]:
     """Contributions (d,) of groups of columns of a row x (D,), the base, and whether they were sampled."""
-    space = _space(parts)
-    f, _ = _score_of(parts, x[None])
+    space = parts.space_model
+    f = _Score(parts, x[None])
     steady, two = space.mixture is None, parts.regression or len(parts.labels) == 2
     weights = space.weights() if steady else None
     pairwise = steady and getattr(space.own.learner, "pairwise", False)
@@ -225,7 +219,7 @@ def _direction(parts: LearnerParts, coefficients: Floats, psi: Floats, k: int) -
     c = -1 if label is None else parts.labels.index(label)
     if c < 0:
         return None
-    shares = _space(parts).predict_encoded(psi).probabilities
+    shares = parts.space_model.predict_encoded(psi).probabilities
     if shares is None:
         return np.asarray(coefficients[c])
     others = np.delete(shares[0], c) / max(1.0 - shares[0, c], _SHARE_MIN)

@@ -25,6 +25,7 @@ from core.model.drift_response import DriftResponse
 from core.model.number_answers import NumberAnswers
 from core.state.envelope import Nested
 from core.switching.phases import Phase, Switching
+from core.switching.space_model import SpaceModel
 
 
 @dataclass(eq=False, slots=True)
@@ -68,6 +69,13 @@ class LearnerParts(Nested):
         """End the present episode: the next alarm opens another event."""
         if self.drift_response is not None:
             self.drift_response.episodes = Episodes()
+
+    @property
+    def space_model(self) -> SpaceModel:
+        """The model that predicts; raises ``RuntimeError`` while there is no feature space."""
+        if self.switching.in_force is None:
+            raise RuntimeError("no feature space yet")
+        return self.switching.in_force
 
     @property
     def regression(self) -> bool:

@@ -35,9 +35,7 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
     """
     if parts.config.algorithm_id == OBSERVER:
         raise Conflict("an observer predicts nothing: it judges what another model predicts")
-    if parts.switching.in_force is None:
-        raise RuntimeError("no feature space yet")
-    return parts.answers.of(parts.switching.in_force.predict(raw))
+    return parts.answers.of(parts.space_model.predict(raw))
 
 
 def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, list[ServedPrediction]]:
@@ -64,8 +62,7 @@ def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -
 
 def encoded(parts: LearnerParts, raw: Floats) -> Floats:
     """Raw rows (n, F) of ``prediction_schema`` as ``row_columns`` (n, D), each as the next one."""
-    assert parts.switching.in_force is not None
-    return parts.switching.in_force.encode(raw)
+    return parts.space_model.encode(raw)
 
 
 def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> Floats | None:
@@ -121,13 +118,11 @@ def posterior(model: Model, features: Collection[str] | None = None, *, diagonal
     Raises:
         RuntimeError: there is no feature space yet.
     """
-    parts, schema = model.own, model.prediction_schema
-    space = parts.switching.in_force
-    if space is None or schema is None:
-        raise RuntimeError("no feature space yet")
-    wanted = None
+    parts, wanted = model.own, None
+    space = parts.space_model
     if features is not None:
-        own = [column for feature in schema.features if feature.name in features for column in feature.columns]
+        declared = [feature for feature in space.schema.features if feature.name in features]
+        own = [column for feature in declared for column in feature.columns]
         encoded, columns = len(space.schema.columns), parts.row_columns
         unlagged = (*columns[:encoded], *(name.rpartition(" (t-")[0] for name in columns[encoded:]))
         wanted = {name for name, column in zip(columns, unlagged, strict=True) if column in own}
