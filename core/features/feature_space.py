@@ -58,15 +58,6 @@ def with_declarations(raw: object, current: Schema) -> object:
     return [kept[item].to_json() if isinstance(item, str) and item in kept else item for item in raw]
 
 
-def fits(features: Sequence[Feature], current: Schema) -> bool:
-    """Whether features that were checked against an earlier space can follow the current one."""
-    try:
-        parse_next([feature.to_json() for feature in features], current)
-    except Invalid:
-        return False
-    return True
-
-
 def with_categories(features: Sequence[Feature], added: object, field: str) -> tuple[Feature, ...]:
     """Append categories to those that the features have.
 

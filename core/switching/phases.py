@@ -25,8 +25,9 @@ from core.config import Config
 from core.contract import Floats, Header
 from core.features import Space
 from core.features.feature import Feature
-from core.features.feature_space import RowPart, fits, parse_next, with_declarations
+from core.features.feature_space import RowPart, parse_next, with_declarations
 from core.features.schema import Schema
+from core.problems import Invalid
 from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind, rows_kept
 from core.switching.overlap import OverlapPeriod
 from core.switching.space_model import SpaceModel, row_columns
@@ -153,7 +154,9 @@ class Switching:
         """Why a step from the log cannot be taken in the present state, or None."""
         if (problem := self.obstacle(action)) is not None or action != "begin":
             return problem
-        if features is None or not fits(features, self._current):
+        try:
+            parse_next([feature.to_json() for feature in features or ()], self._current)
+        except Invalid:
             return "the features have changed meanwhile: this change no longer fits"
         return None
 
