@@ -116,8 +116,6 @@ def _with_labels(config: Config, added: object) -> list[Label]:
     if declared is None:
         what = "are numbers" if config.task == "regression" else "are not declared, but appear as they arrive"
         raise Invalid.of(field, f"does not apply: the labels of this model {what}")
-    if not isinstance(added, list | tuple):
-        raise Invalid.of(field, "is not a list of labels")
     known = LabelSet(declared)
     new = [label for label in distinct(added, field) if known.index(label) < 0]
     for label in new:

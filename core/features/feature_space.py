@@ -73,9 +73,7 @@ def with_categories(features: Sequence[Feature], added: object, field: str) -> t
         if name not in own:
             raise Invalid.of(f"{field}.{name}", "is not a feature with declared categories", list(own)[:LISTED_MAX])
     for name, more in added.items():
-        if not isinstance(more, list | tuple):
-            raise Invalid.of(f"{field}.{name}", "is not a list of categories")
-        own[name] = _extended(own[name], distinct(more, f"{field}.{name}"))
+        own[name] = _extended(own[name], distinct(more, f"{field}.{name}", "categories"))
     found = tuple(own.get(feature.name, feature) for feature in features)
     try:
         parse_features([feature.to_json() for feature in found])

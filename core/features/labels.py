@@ -159,15 +159,18 @@ class LabelSet:
 
 def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tuple[Label, ...]:
     """The label set that a client declares: 2 to ``bound`` labels, as ``distinct``; raises ``Invalid``."""
-    if not isinstance(raw, list | tuple):
-        raise Invalid.of(field, "is not a list of labels", f"2 to {bound} labels")
-    if not 2 <= len(raw) <= bound:
+    if isinstance(raw, list | tuple) and not 2 <= len(raw) <= bound:
         raise Invalid.of(field, "has too few or too many labels", f"2 to {bound} labels")
-    return distinct(raw, field)
+    return distinct(raw, field, allowed=f"2 to {bound} labels")
 
 
-def distinct(raw: Sequence[object], field: str) -> tuple[Label, ...]:
-    """The labels of a list, in order; raises ``Invalid`` for values that are no labels, occur twice or clash."""
+def distinct(raw: object, field: str, of: str = "labels", allowed: object = None) -> tuple[Label, ...]:
+    """The labels of a list, in order; raises ``Invalid`` for values that are no labels, occur twice or clash.
+
+    ``of``, ``allowed``: what it is a list of, and what is allowed, for the error of another value.
+    """
+    if not isinstance(raw, list | tuple):
+        raise Invalid.of(field, f"is not a list of {of}", allowed)
     found = LabelSet()
 
     def join(item: object, where: str) -> None:

@@ -84,8 +84,6 @@ def _retired(model: Model, config: Config, retired: Sequence[Label], named: obje
     """The labels that are retired with the named ones, in the order of the labels of a configuration."""
     if config.task == "regression":
         raise Invalid.of(RETIRED, "does not apply: the labels of this model are numbers")
-    if not isinstance(named, list | tuple):
-        raise Invalid.of(RETIRED, "is not a list of labels")
     labels = LabelSet(config.labels or model.labels.labels)
     new, known = distinct(named, RETIRED), list(labels.labels[:LISTED_MAX])
     strange = [at for at, label in enumerate(new) if labels.index(label) < 0]
