@@ -54,7 +54,7 @@ class OverlapPeriod(Nested):
     Args:
         old: the model of the space in force, of dense rows; or its experts, if that space came with a switch.
         features: the new space, ``next_schema``.
-        kind, paper: the kind of mapping, and whether to use the paper's forms.
+        kind: of mapping.
 
     Attributes:
         schema, encoder: of the old space, in which predictions are made.
@@ -63,17 +63,16 @@ class OverlapPeriod(Nested):
 
     phase = "overlap"
 
-    def __init__(
-        self, config: Config, old: SpaceModel, features: tuple[Feature, ...], kind: MappingKind, paper: bool
-    ) -> None:
+    def __init__(self, config: Config, old: SpaceModel, features: tuple[Feature, ...], kind: MappingKind) -> None:
         assert isinstance(old.schema, Schema)
         self.encoder = old.encoder
         self.schema: Schema = old.schema
         self.next_schema = Schema(features)
         self.feedback_schema = union(self.schema, features)
-        self.kind, self.paper = kind, paper
         self.old, self.new = old, SpaceModel(config, self.next_schema)
         self.new.encoder.adopt(old.encoder)
+        # the paper's forms of the switch; other algorithms' variants mean other things
+        paper = config.algorithm.evolves and config.params["variant"] == "paper"
         self.recovery = new_recovery(kind, self.new.row_columns, old.columns, paper)
         from core.switching.mixture import TrialMixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
@@ -103,13 +102,13 @@ class OverlapPeriod(Nested):
     ) -> Prediction:
         """Test the old model, then train all models, on rows from ``absorb``; see ``Expert.learn``."""
         X1, X2 = self._columns(X)
-        if self.paper:
+        if self.recovery.paper:
             if new:
                 self.new.add_class()
         else:
             of_new = self.new.learn(X2, truth, discounts, weights, new)
             self.trial.taught += len(X)
-        if self.paper or new:
+        if self.recovery.paper or new:
             self.recovery.learn(X2, self.old.to_own_columns(X1))
             return self.old.learn(X1, truth, discounts, weights, new)
         made: list[Prediction] = []

@@ -239,7 +239,7 @@ class Switching:
         assert isinstance(self.now, SpaceModel)
         if self.aborted_union is not None:
             self._retire(self.aborted_union.id)
-        period = OverlapPeriod(self.config, self.now, features, self.kind(mapping), self.paper)
+        period = OverlapPeriod(self.config, self.now, features, self.kind(mapping))
         for _ in range(classes):
             period.new.add_class()
         self.enter(period)
@@ -248,11 +248,6 @@ class Switching:
         """The mapping of a change: the requested one, else that of the parameters, else linear."""
         asked: MappingKind = mapping or (self.config.params["mapping"] if self.config.algorithm.evolves else "linear")
         return asked
-
-    @property
-    def paper(self) -> bool:
-        """Whether to use the paper's forms of the switch; other algorithms' variants mean other things."""
-        return self.config.algorithm.evolves and self.config.params["variant"] == "paper"
 
     def reset(self) -> None:
         """Reset to an untrained state; after a switch in the current space, else in the configuration's."""

@@ -39,7 +39,7 @@ def describe(switching: Switching) -> Header:
     now = switching.now
     if isinstance(now, OverlapPeriod):
         old = {"phase": now.old.phase, **_in_force(now.old)}
-        return described | {"old": old, "next": _json(now.next_schema), "mapping": now.kind}
+        return described | {"old": old, "next": _json(now.next_schema), "mapping": now.recovery.kind}
     return described if now is None else described | _in_force(now)
 
 
@@ -59,22 +59,21 @@ def build(config: Config, described: Header) -> Switching:
     built = Switching(config, None)
     built.retired_spaces, built.switches, built.renamed_spaces = _checked_memory(described)
     aborted = None if described["aborted"] is None else Schema(parse_features(described["aborted"]))
-    now = _build_phase(config, described, built)
+    now = _build_phase(config, described, not built.switches)
     if aborted is not None and now is not None:
         _dense(now)
     built.enter(now, aborted)
     return built
 
 
-def _build_phase(config: Config, described: Header, switching: Switching) -> Phase | None:
-    phase, first = described["phase"], not switching.switches
-    if phase == "none":
+def _build_phase(config: Config, described: Header, first: bool) -> Phase | None:
+    if described["phase"] == "none":
         return None
-    if phase != "overlap":
+    if described["phase"] != "overlap":
         return _build_in_force(config, described, first)
     old = _build_in_force(config, described["old"], first)
     features = parse_next(described["next"], _dense(old))
-    return OverlapPeriod(config, old, features, described["mapping"], switching.paper)
+    return OverlapPeriod(config, old, features, described["mapping"])
 
 
 def _build_in_force(config: Config, described: Header, first: bool) -> SpaceModel:

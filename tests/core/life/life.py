@@ -176,7 +176,7 @@ class Life:
         if outcome.refusal is not None:
             return
         assert phase in ("steady", "ensemble")
-        self.model.saw(f"begin {self.model.machine.pipeline.kind} in {phase}")
+        self.model.saw(f"begin {self.model.machine.pipeline.recovery.kind} in {phase}")
 
     def overlap(self, count, some_seen):
         """Rows of both spaces, without labels."""
@@ -194,7 +194,8 @@ class Life:
         assert ("overlap" == phase) == (outcome.refusal is None)
         if phase == "overlap":
             assert ("ensemble", now.next_schema.id) == (self.model.phase, self.model.machine.prediction_schema.id)
-            self.model.saw(f"complete {now.kind} of {'few' if rows < 5 else 'enough'} rows, {now.old.phase} before")
+            few = "few" if rows < 5 else "enough"
+            self.model.saw(f"complete {now.recovery.kind} of {few} rows, {now.old.phase} before")
 
     def abort(self):
         """Abort the change, if there is one."""
