@@ -50,14 +50,6 @@ def parse_next(raw: object, current: Schema) -> tuple[Feature, ...]:
     return features
 
 
-def with_declarations(raw: object, current: Schema) -> object:
-    """Features as a client declares them; a kept bare name stands for its present declaration."""
-    if not isinstance(raw, list | tuple):
-        return raw
-    kept = dict(zip(current.names, current.features, strict=True))
-    return [kept[item].to_json() if isinstance(item, str) and item in kept else item for item in raw]
-
-
 def with_categories(features: Sequence[Feature], added: object, field: str) -> tuple[Feature, ...]:
     """Append categories to those that the features have.
 

@@ -325,11 +325,7 @@ def _change(parts: LearnerParts, change: LearnerChange) -> None:
 
 def _extend(parts: LearnerParts, features: tuple[Feature, ...]) -> None:
     """Continue with additional categories of features in use, after ``Switching`` has found no obstacle."""
-    assert parts.switching.now is not None
-    before = parts.switching.now.schema
+    before = parts.switching.current
     parts.switching.extend(features, len(parts.labels))
-    after = parts.switching.now.schema
     assert parts.drift_response is not None
-    assert isinstance(before, Schema)
-    assert isinstance(after, Schema)
-    parts.drift_response.extend(before, after)
+    parts.drift_response.extend(before, parts.switching.current)

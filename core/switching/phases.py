@@ -25,7 +25,7 @@ from core.config import Config
 from core.contract import Floats, Header
 from core.features import Space
 from core.features.feature import Feature
-from core.features.feature_space import RowPart, parse_next, with_declarations
+from core.features.feature_space import RowPart, parse_next
 from core.features.schema import Schema
 from core.problems import Invalid
 from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind, rows_kept
@@ -143,19 +143,22 @@ class Switching:
     # ---------------------------------------------------------------- steps
 
     def next_features(self, raw: object) -> tuple[Feature, ...]:
-        """The features of a new space as a client sends them; a kept feature may be given by its bare name.
+        """The features of a new space as a client sends them; a kept bare name stands for its present declaration.
 
         Raises:
             Invalid: naming the field; see ``core.features.feature_space.parse_next``.
         """
-        return parse_next(with_declarations(raw, self._current), self._current)
+        kept = dict(zip(self.current.names, self.current.features, strict=True))
+        if isinstance(raw, list | tuple):
+            raw = [kept[item].to_json() if isinstance(item, str) and item in kept else item for item in raw]
+        return parse_next(raw, self.current)
 
     def refusal(self, action: SwitchAction, features: Sequence[Feature] | None) -> str | None:
         """Why a step from the log cannot be taken in the present state, or None."""
         if (problem := self.obstacle(action)) is not None or action != "begin":
             return problem
         try:
-            parse_next([feature.to_json() for feature in features or ()], self._current)
+            parse_next([feature.to_json() for feature in features or ()], self.current)
         except Invalid:
             return "the features have changed meanwhile: this change no longer fits"
         return None
@@ -189,7 +192,7 @@ class Switching:
         )
 
     @property
-    def _current(self) -> Schema:
+    def current(self) -> Schema:
         """The current space of a model whose features can change."""
         assert self.now is not None
         assert isinstance(self.now.schema, Schema)
@@ -260,7 +263,7 @@ class Switching:
 
     def bytes_to_switch(self, following: Schema, mapping: MappingKind) -> int:
         """Most bytes that the state will take during a change to a space."""
-        most, now = bytes_to_switch(self.config, self._current, following, mapping), self.in_force
+        most, now = bytes_to_switch(self.config, self.current, following, mapping), self.in_force
         if now is not None and now.mixture is not None:  # several experts, and their columns
             columns = row_columns(self.config, following)
             foreign = len(set(now.columns) - set(now.row_columns) - set(columns))
