@@ -21,7 +21,7 @@ from core.drift.detector import detector_bytes
 from core.drift.outbox import OnDrift
 from core.features import Feature, Schema, Space, SparseSchema, parse_features
 from core.features.feature import NAME_MAX, Declared, GivenLabel, Missing, Name
-from core.features.labels import LabelSet, key, parse_declared
+from core.features.labels import key, parse_declared
 from core.features.row_sample import sample_bytes
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import Algorithm
@@ -273,11 +273,6 @@ class Config(Checked):
         if self.algorithm.sparse:
             return SparseSchema(self.seed, self.params["compressed_dim"], self.params["projection"])
         return None if self.features is None else Schema(self.features)
-
-    def costs_of(self, labels: LabelSet) -> list[float]:
-        """What missing each of some labels costs, in their order; nothing where nothing is said of costs."""
-        costs = self.class_costs
-        return [] if costs is None else [costs.get(name, 1.0) for name in labels.keys]
 
     @property
     def cost_max(self) -> float:

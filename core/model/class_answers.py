@@ -206,7 +206,8 @@ class ClassAnswers(Holder):
         self._arrange()
 
     def _arrange(self) -> None:
-        self._order, self._costs = self.labels.indices(self.seen.labels), np.array(self._config.costs_of(self.labels))
+        costs, self._order = self._config.class_costs, self.labels.indices(self.seen.labels)
+        self._costs = np.array([] if costs is None else [costs.get(name, 1.0) for name in self.labels.keys])
         self._classes, gone = np.arange(len(self.seen)), self.labels.indices(self.retired)
         self.in_use, self.returning = self.labels, frozenset[int]()
         self._gone: Ints = np.zeros(len(self.labels) if self.retired else 0, dtype=np.int64)
