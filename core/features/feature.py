@@ -121,6 +121,7 @@ Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
 _NAMES = f"1 to {NAME_MAX} printable characters"
 GivenLabel = Annotated[str, Field(max_length=LENGTH_MAX)] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | bool
 """A label or a category."""
+_End = Annotated[Annotated[float, Field(allow_inf_nan=False)] | None, Says("is not a finite number")]
 _TYPE_OF: dict[str, Type] = {
     "categories": "categorical",
     "buckets": "categorical",
@@ -167,12 +168,8 @@ class FeatureEntry(Checked):
         Annotated[int, Field(ge=2, le=CATEGORIES_MAX)] | None,
         Says("is not a number of buckets", f">= 2 and <= {CATEGORIES_MAX}"),
     ] = Field(None, description=f"Number of columns that undeclared values share. Default: {BUCKETS}.")
-    minimum: Annotated[Annotated[float, Field(allow_inf_nan=False)] | None, Says("is not a finite number")] = Field(
-        None, alias="min", description="Usual minimum of the values."
-    )
-    maximum: Annotated[Annotated[float, Field(allow_inf_nan=False)] | None, Says("is not a finite number")] = Field(
-        None, alias="max", description="Usual maximum of the values."
-    )
+    minimum: _End = Field(None, alias="min", description="Usual minimum of the values.")
+    maximum: _End = Field(None, alias="max", description="Usual maximum of the values.")
     outside: Annotated[Outside | None, Says("is not one of the choices", [*get_args(Outside)])] = Field(
         None, description="How to treat a number outside `min` and `max`. Default: accept it unchanged."
     )
