@@ -27,7 +27,7 @@ from core.entry import Challenge, EntryPositionOf, Promote, ServedPrediction, Wi
 from core.metrics.difference import NO_NUMBERS, PairedDifference
 from core.metrics.outside import OutsideScores, number_losses
 from core.model.class_answers import ClassAnswers
-from core.model.drift_response import DriftResponse, LocatedAlarm
+from core.model.drift_response import DriftResponse
 from core.model.model import Challenger, LearnerParts, Model
 from core.model.plans import PREVIOUS, plan_challenge, unproven
 from core.model.rows import BlockRows, Returned, Scored, predicted_by
@@ -194,9 +194,9 @@ def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> F
 
 def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:
     """Put the alarms into the outbox, in the order of their rows; each event is a mark in the learner's metrics."""
-    found = _take_alarms(model.own, None)
-    for name, one in model.challengers.items():
-        found += _take_alarms(one.parts, name)
+    learners = [(model.own, None), *((one.parts, name) for name, one in model.challengers.items())]
+    tested = [(parts, name, parts.drift_response) for parts, name in learners if parts.drift_response is not None]
+    found = [(parts, name, seen) for parts, name, response in tested for seen in response.take_alarms()]
     outbox, regression = model.outbox, model.regression
     for parts, challenger, (row, alarm, (joins, held_back), action) in sorted(found, key=lambda one: one[2].row):
         label = None if regression else model.labels.labels[alarm.cls]
@@ -212,13 +212,6 @@ def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:
         known = {"row": row, "time_ms": time_ms, "label": label, "challenger": challenger}
         outbox.put(of_alarm(alarm, place, named, action=action, held_back=held_back, **known))
         parts.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
-
-
-def _take_alarms(parts: LearnerParts, challenger: str | None) -> list[tuple[LearnerParts, str | None, LocatedAlarm]]:
-    response = parts.drift_response
-    if response is None or not response.alarms:
-        return []
-    return [(parts, challenger, seen) for seen in response.take_alarms()]
 
 
 # ---------------------------------------------------------------- challengers
