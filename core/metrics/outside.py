@@ -129,13 +129,8 @@ class OutsideScores(Nested):
         """Rows compared, the difference in units of the loss, and which of the two is better, since which row."""
         found, s = self.difference.report(1, unit), self._losses.scalars
         better = {1.0: "model", -1.0: "served"}.get(float(s[AHEAD]))
-        shown = {name: found[name] for name in ("mean", "low", "high", "confidence", "bound") if name in found}
-        return {
-            "rows": found["rows"],
-            "difference": shown,
-            "better": better,
-            "since": int(s[SINCE]) if better else None,
-        }
+        rows, since = found.pop("rows"), int(s[SINCE]) if better else None
+        return {"rows": rows, "difference": found, "better": better, "since": since}
 
     def parts(self) -> dict[str, Any]:
         """Losses and difference."""

@@ -298,9 +298,7 @@ def compare_anew(model: Model) -> None:
 
 def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
     """Rows of an observer, whose answers are what the model outside predicted."""
-    given = [None] * len(rows.raw) if rows.outside is None else rows.outside
-    outside = [None if value != value else value for value in given]  # noqa: PLR0124  NaN: nothing was served
-    by = model.own.learner_id
+    outside, by = rows.outside or [None] * len(rows.raw), model.own.learner_id
     return replace(rows, returned=[ServedPrediction(prediction, by=by) for prediction in outside])
 
 
@@ -309,20 +307,19 @@ def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
     answers, truth = model.own.answers, scored.truth
     if model.outside is None:
         model.outside = OutsideScores(*model.config.metrics.spans)
-    outside = [None] * len(truth) if rows.outside is None else rows.outside
+    outside = rows.outside or [None] * len(truth)
     theirs, own, numbers = np.full((len(truth), 2), np.nan), scored.losses, NO_NUMBERS
     if isinstance(answers, ClassAnswers):
         for row, label in enumerate(outside):
             if label is not None:
                 theirs[row] = float(answers.labels.index(label) != truth[row])
-        paired = theirs[:, 0]
-        if answers.costs is not None:
-            costs = answers.costs[truth] / model.config.cost_max
-            own, paired = own * costs, paired * costs
     else:
         predicted: Floats = np.array([np.nan if value is None else value for value in outside], np.float64)
         theirs, numbers = number_losses(predicted, truth), truth
-        paired = theirs[:, 0]
+    paired = theirs[:, 0]
+    if answers.costs is not None:
+        costs = answers.costs[truth] / model.config.cost_max
+        own, paired = own * costs, paired * costs
     if model.config.algorithm.observes:  # its own losses are those of the model outside
         own = np.full(len(truth), np.nan)
     model.outside.absorb(theirs, (paired, own), numbers, before=model.rows - len(truth))

@@ -32,7 +32,7 @@ class BlockRows(Struct):
     weights: Floats | None = None  # (n,)
     returned: Returned | None = None  # the returned predictions of tracked rows
     lags: Floats | None = None  # lag columns that tracked rows bring with them (core.features.lags)
-    outside: Sequence[Any] | None = None  # predictions of a model outside, None or NaN if there is none
+    outside: Sequence[Any] | None = None  # predictions of a model outside, None if there is none
 
     def part(self, at: slice) -> "BlockRows":
         """Some of the rows."""
@@ -90,14 +90,15 @@ def rows_of(segments: Sequence[Rows]) -> BlockRows:
 
 
 def _outside(segments: Sequence[Rows]) -> Sequence[Any] | None:
-    """The prediction of a model outside for each row, None or NaN if it has none; None if it has none for any row."""
+    """The prediction of a model outside for each row, None if it has none; None if it has none for any row."""
     if all(rows.outside is None and (rows.served is None or rows.served.outside is None) for rows in segments):
         return None
     found = list[Any]()
     for rows in segments:
         kept = None if rows.served is None else rows.served.outside
         own = rows.outside.tolist() if isinstance(rows.outside, np.ndarray) else rows.outside
-        found += [kept] * len(rows.X) if own is None else own
+        known = None if own is None else [one if one == one else None for one in own]  # noqa: PLR0124  NaN: none
+        found += known or [kept] * len(rows.X)
     return found
 
 
