@@ -132,9 +132,7 @@ class Model:
     own: LearnerParts  # the learner whose predictions are returned
     challengers: dict[str, Challenger] = field(default_factory=dict)  # by name, in the order in which they were added
     outbox: Outbox = field(default_factory=Outbox)  # events to be published; resets and restores leave it alone
-    unknown: dict[str, int] = field(
-        default_factory=dict
-    )  # number of learned values that are not declared categories, by feature
+    unknown: dict[str, int] = field(default_factory=dict)  # by feature, learned values that are no declared category
     outside: OutsideScores | None = None  # scores of a model outside Onepass; None until it predicts a row
     due_rows: int = 0  # rows learned as the label of ``labels_due``
 

@@ -47,9 +47,7 @@ class Scored(Struct):
     label with ``class_costs``, else the learner's own, which shows sooner that the learner no longer fits the data.
     """
 
-    predicted: NDArray[
-        Any
-    ]  # indices of labels, -1 for no prediction, -2 for a label the model no longer knows; or numbers
+    predicted: NDArray[Any]  # numbers; or indices of labels, -1: no prediction, -2: a label the model no longer knows
     truth: NDArray[Any]  # indices of the true labels, or numbers
     p_true: Floats  # the probability of each true label, NaN without a prediction; for regression (0,)
     losses: Floats  # 0 or 1, or squared errors; NaN without a prediction: such a row is not scored
