@@ -267,11 +267,6 @@ class Scaler:
         return centre, np.where(spread > 0.0, spread, 1.0)
 
     @property
-    def varies(self) -> NDArray[np.bool_]:
-        """Which columns have had more than one value, (D,)."""
-        return np.asarray(self.moments[1] > 0.0)
-
-    @property
     def _buffered(self) -> Floats:
         """The rows in the buffer (held, D)."""
         return self.buffer[: self.rows]

@@ -129,11 +129,11 @@ class SpaceExpert(Nested):
         """Start from a linear model of the expert's own columns, before scaling; the learner is ``Transferable``."""
         assert isinstance(self.learner, Transferable)
         if self.scaler is not None:
-            centre, spread = self.scaler.affine()
+            centre, spread = self.scaler.moments
             with np.errstate(over="ignore", invalid="ignore"):
                 bias = weights.bias + _clipped(np.nan_to_num(weights.coefficients * centre)).sum(axis=1)
-                # a column that never varied has no scale yet: its weight would have no meaning once it does
-                scaled = weights.coefficients * np.where(self.scaler.varies, spread, 0.0)
+                # a column that never varied has a spread of 0: its weight would have no meaning once it does
+                scaled = weights.coefficients * spread
                 weights = Weights(_clipped(np.nan_to_num(scaled)), _clipped(np.nan_to_num(bias)))
         self.learner.start_at(weights)
 
