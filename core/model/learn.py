@@ -140,32 +140,27 @@ TEST_EVERY = 100  # challengers are promoted automatically only after rows whose
 
 
 def learn_together(model: Model, space: str, rows: BlockRows, entry_position_of: EntryPositionOf) -> Scored:
-    """Let all learners learn the rows; one may be promoted in between. Returns the own learner's scores."""
-    count = len(rows.raw)
-    scored: list[Scored] = []
+    """Let all learners learn the rows, cut after each at which a challenger may be promoted by itself.
+
+    Returns the own learner's scores.
+    """
     if not model.challengers:
         alone = learn_rows(model.own, space, rows, own=True)
         if model.own.drift_response is not None and model.own.drift_response.alarms:
             report_alarms(model, entry_position_of)
         return alone
-    for part in _parts_between_tests(model.rows, count, model.challengers):
-        scored.append(_learn_and_compare(model, space, rows if part == slice(0, count) else rows.part(part)))
+    scored: list[Scored] = []
+    start, count = 0, len(rows.raw)
+    while start < count or not scored:
+        automatic = any(one.promote == "auto" for one in model.challengers.values())
+        stop = min(count, start + TEST_EVERY - model.rows % TEST_EVERY) if automatic else count
+        part = rows if stop - start == count else rows.part(slice(start, stop))
+        scored.append(_learn_and_compare(model, space, part))
         report_alarms(model, entry_position_of)
         if count and model.rows % TEST_EVERY == 0 and (name := promotable(model.challengers)) is not None:
             promote(model, name, "auto")
-    return joined(scored)
-
-
-def _parts_between_tests(rows: int, count: int, challengers: Mapping[str, Challenger]) -> Iterator[slice]:
-    """The next ``count`` rows, cut after each at which a challenger may be promoted."""
-    start = 0
-    while start < count or not start:
-        automatic = any(one.promote == "auto" for one in challengers.values())
-        stop = min(count, start + TEST_EVERY - (rows + start) % TEST_EVERY) if automatic else count
-        yield slice(start, stop)
-        if stop == count:
-            return
         start = stop
+    return joined(scored)
 
 
 def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
