@@ -112,16 +112,13 @@ def experts(parts: LearnerParts, raw: Floats) -> Header:
 
 def feature_groups(space: SpaceModel) -> dict[str, Ints]:
     """The columns of each feature by its name, then those of each lagged feature and label."""
-    schema, at = space.schema, 0
+    schema, found = space.schema, dict[str, list[int]]()
     assert isinstance(schema, Schema)
-    found = dict[str, list[int]]()
-    for feature in schema.features:
-        found[feature.name] = [*range(at, at + feature.width)]
-        at += feature.width
     owners = {column: feature.name for feature in schema.features for column in feature.columns}
-    for place, name in enumerate(space.row_columns[at:], at):
+    for place, name in enumerate(space.row_columns):
         column, _, lag = name.rpartition(" (t-")
-        found.setdefault(f"{owners.get(column, column)} (t-{lag.partition(')')[0]})", []).append(place)
+        lagged = f"{owners.get(column, column)} (t-{lag.partition(')')[0]})"
+        found.setdefault(owners[name] if place < schema.width else lagged, []).append(place)
     return {name: np.array(own, np.int64) for name, own in found.items()}
 
 
