@@ -98,12 +98,11 @@ def spaces_of(config: Config, described: Header) -> Sequence[Space]:
     """The spaces that a state needs memory for, before any of it is built."""
     if described["phase"] == "none":
         return []
-    old = described["old"] if described["phase"] == "overlap" else described
-    model = old["model"]["features"]
-    found: list[Space | None] = [config.space if config.algorithm.sparse else Schema(parse_features(model))]
-    following = [part["next"] for part in (old, described) if "next" in part]
-    found += [Schema(parse_features(features)) for features in following[: 1 if old is described else 2]]
-    return [space for space in found if space is not None]
+    parts = [described["old"], described] if described["phase"] == "overlap" else [described]
+    declared = [parts[0]["model"]["features"], *(part["next"] for part in parts if "next" in part)]
+    if config.algorithm.sparse and config.space is not None:
+        return [config.space]
+    return [Schema(parse_features(features)) for features in declared]
 
 
 def _json(schema: Space) -> list[Any]:
