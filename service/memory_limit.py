@@ -1,4 +1,4 @@
-"""The memory that a container or another control group may take, and what of it models get.
+"""The memory that a container or another control group may take, what of it models get, and how it is given back.
 
     PROC/self/cgroup       0::/GROUP (version 2), N:memory:/GROUP (version 1)
     CGROUPS/GROUP/memory.max, CGROUPS/memory/GROUP/memory.limit_in_bytes
@@ -17,7 +17,7 @@ CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 RESERVED_MB = 512  # for everything but models: the process itself, its private store, request bodies and queues
 REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small requests little more
 LIMIT_MIN_MB = 384
-LARGE_BYTES = 2**20
+MAPPED_BYTES = 2**20  # blocks of that size have pages of their own, which go back to the system when they are freed
 MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h has them
 
 
@@ -67,7 +67,7 @@ def return_memory() -> None:
     """
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(MMAP_THRESHOLD, LARGE_BYTES)
+        mallopt(MMAP_THRESHOLD, MAPPED_BYTES)
         mallopt(ARENA_MAX, 1)
 
 

@@ -106,11 +106,10 @@ def compare(
     One pass through one model of a private service: the first algorithm is the model's own, the others learn the same
     rows as its challengers. The last line is the request that creates the best one at --url or ONEPASS_URL.
     """
-    lacking = None if no_plot or given.plot else chart.lacking()
-    if lacking:
+    if not (no_plot or given.plot) and (lacking := chart.lacking()):
         given.say(f"no chart is drawn; {lacking}")
-    undrawn = no_plot or lacking
-    given = replace(given, plot=None if undrawn else given.plot or Path(f"compare-{given.model}.svg"))
+        no_plot = True
+    given = replace(given, plot=None if no_plot else given.plot or Path(f"compare-{given.model}.svg"))
     table = _table(given)
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)
