@@ -83,7 +83,7 @@ lint: test-setup ## ruff, mypy, import contracts; FIX=1 lets ruff rewrite what i
 	$(BIN)/lint-imports --no-logo
 
 test-faults: test-setup ## storms of kills and failovers, two minutes each, and histories that one log must explain
-	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/test_storm.py tests/faults/test_histories.py $(PYTEST_ARGS)
+	STORM_S=120 $(PY) -m pytest -n 0 -s tests/faults/storms $(PYTEST_ARGS)
 
 test-image: test-setup ## image and compose file, built and run by buildah, podman and podman-compose (root; apt install buildah podman runc debootstrap)
 	BASE="$(BASE)" IMAGE="$(IMAGE)" STORE="$(STORE)" $(PY) -m pytest -n 0 -s tests/image $(PYTEST_ARGS)

@@ -24,7 +24,13 @@ for phase in ("connect", "read", "write", "pool"):
 default.create_ssl_context = cache(default.create_ssl_context)
 
 TESTS = Path(__file__).parent
-LONG_FILES = ("simulator", "faults", "", "core/life", "core/switching")
+LONG_FILES = (
+    "simulator",
+    *(f"faults/{kind}" for kind in ("storms", "replicas", "service", "store")),
+    "",
+    "core/life",
+    "core/switching",
+)
 """Folders of the longest files: with them first, all processes have work until the end."""
 MODULE_SHARE_MAX, WHOLE = 0.06, 200
 """The largest share of CPU time that one module of ``make test`` may take, judged where so many modules ran."""

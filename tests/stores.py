@@ -18,19 +18,18 @@ from pathlib import Path
 from service import embedded
 
 ROOT = Path(__file__).resolve().parents[1]
-IN_PROCESS = (
-    "append_script catalog_store connection drift_store embedded large_calls log_store lost_models newer_code "
-    "orphaned_alarms pending_store states_store store_full"
-).split()
-FAULTS = (
-    "affinity cluster corrupt_snapshot drift eviction full_disk kill_service kill_store lost_data lost_reply "
-    "lost_tail store_copy store_down storm two_services"
-).split()
-FILES = [
-    *(f"tests/service/test_{name}.py" for name in IN_PROCESS),
-    *(f"tests/faults/test_{name}.py" for name in FAULTS),
-    "tests/simulator/test_lua_store.py",
-]
+NAMES = {
+    "service/drift": "drift_store orphaned_alarms",
+    "service/runtime": "lost_models newer_code",
+    "service/store": "append_script catalog_store connection embedded large_calls log_store pending_store states_store "
+    "store_full",
+    "faults/replicas": "affinity cluster drift two_services",
+    "faults/service": "eviction kill_service",
+    "faults/store": "corrupt_snapshot full_disk kill_store lost_data lost_reply lost_tail store_copy store_down",
+    "faults/storms": "storm",
+    "simulator": "lua_store",
+}
+FILES = [f"tests/{folder}/test_{name}.py" for folder, names in NAMES.items() for name in names.split()]
 
 
 def on_path() -> str:

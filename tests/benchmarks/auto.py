@@ -26,8 +26,8 @@ from core.model import Model, read
 from core.model.apply import apply
 from core.numerics.linalg import single_threaded
 from tests.benchmarks.streams import generators
-from tests.papers import files
-from tests.papers.outside import Method, contended
+from tests.papers.contenders.outside import Method, contended
+from tests.papers.sets import files
 
 BLOCK, WIDE = 500, 64
 SIZES = ("small", "medium", "large")

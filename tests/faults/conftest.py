@@ -16,7 +16,7 @@ from tests.faults.rebuild import bare, learnt
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder."""
     for item in items:
-        if item.path.parent == Path(__file__).parent:
+        if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.faults)
 
 

@@ -26,7 +26,7 @@ from service.store.states.snapshots import SnapshotInfo
 from service.store.states.snapshots import _info as snapshot_info
 from tests.benchmarks.harness.rows import to_npy
 from tests.core.model.test_extremes import live
-from tests.service.test_codec import OUTCOME_BYTES, SEGMENTS, TRACKED_BYTES
+from tests.service.store.test_codec import OUTCOME_BYTES, SEGMENTS, TRACKED_BYTES
 
 ROWS_MAX, BYTES_MAX = 1000, 2**20
 REFUSALS = (Invalid, OnepassError)

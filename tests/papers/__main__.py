@@ -16,12 +16,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from core.numerics.linalg import single_threaded
-from tests.papers import contending, dfop, fesl, figures, odm, outside, theory, vigo
+from tests.papers import dfop, fesl, figures, odm, theory, vigo
 from tests.papers.charts import Figure
-from tests.papers.fetching import fetch_all
-from tests.papers.manifest import missing
+from tests.papers.contenders import contending, outside
 from tests.papers.report import Ran, counts, summary, write
 from tests.papers.rows import OUTSIDE, Result, Size, Table, completed, run_row
+from tests.papers.sets.fetching import fetch_all
+from tests.papers.sets.manifest import missing
 
 OUT = Path(__file__).parent / "out"
 RECORDED = Path(__file__).parent / "recorded.txt"

@@ -14,9 +14,9 @@ import numpy as np
 
 from core.features import SparseSchema
 from tests.benchmarks.streams import generators
-from tests.papers.files import drifting, read_columns
 from tests.papers.measure import Part, classified, mean, parts, right, shuffled, square
 from tests.papers.rows import Measured, Quoted, Row, Size, Table, quoted, quoted_table, why
+from tests.papers.sets.files import drifting, read_columns
 
 STREAMS = {
     "SEA": ("SEA", 1e-3), "hyperplane": ("hyperplane", 2e-3), "1CDT": ("1CDT", 0.01), "2CDT": ("2CDT", 0.01),

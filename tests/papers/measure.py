@@ -8,7 +8,7 @@ import numpy as np
 from core.contract import Floats, Learner, Spec
 from core.features.scaling import Scaler
 from core.learners.catalogue import find
-from tests.papers.contending import contended
+from tests.papers.contenders.contending import contended
 from tests.papers.rows import Measured, Size
 
 SUBSETS = 10

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 
 from tests.papers.charts import Figure, svg
-from tests.papers.contending import told, versions
+from tests.papers.contenders.contending import told, versions
 from tests.papers.rows import EXPLAINED, MISSING, OUTSIDE, REPEATED, SHOWN, Result, Table, compared
 
 VERDICTS = (REPEATED, EXPLAINED, OUTSIDE, MISSING, SHOWN)

@@ -10,7 +10,7 @@ from core.entry import Entry, Rows, Switch
 from core.features import Feature
 from core.model import Model
 from core.model.apply import apply
-from tests.papers.files import indicators, indices, numbers, read_columns
+from tests.papers.sets.files import indicators, indices, numbers, read_columns
 
 DIMENSIONS = {
     "australian": (42, 29), "credit_g_german": (59, 41), "svmguide3": (22, 15), "kr_vs_kp": (36, 25),

@@ -9,10 +9,10 @@ from scipy.special import multigammaln
 
 from core.contract import Floats
 from core.switching.mixture import PROBABILITY_MIN, mix_rows
-from tests.papers.files import drifting
-from tests.papers.manifest import available
 from tests.papers.measure import answers, learner, no_change
 from tests.papers.rows import quoted
+from tests.papers.sets.files import drifting
+from tests.papers.sets.manifest import available
 
 RATE = 0.1
 

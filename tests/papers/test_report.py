@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.harness.environments import Environment
-from tests.papers import contending, outside
 from tests.papers.__main__ import RECORDED, TABLES, run
 from tests.papers.charts import Figure, Line
+from tests.papers.contenders import contending, outside
 from tests.papers.rows import (
     EXPLAINED,
     OUTSIDE,

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.streams import generators
-from tests.papers.files import indices, numbers, read_columns
 from tests.papers.measure import classified, right, shuffled
 from tests.papers.rows import Measured, Size, Table, quoted_table
+from tests.papers.sets.files import indices, numbers, read_columns
 
 KINDS = {"vigo": "VIGO", "vigod": "VIGOd", "vigow": "VIGOw"}
 SETS = {

@@ -1,7 +1,7 @@
 -- The quick way of append.lua, which documents KEYS and ARGV. Most appends have one segment without ids, prediction and
 -- state, no summary, start at the head, and follow another one of their writer. They are written here; join.lua and
 -- append.lua would do the same, with tables and closures that take several times as long
--- (tests/service/test_append_quick.py compares both).
+-- (tests/service/store/test_append_quick.py compares both).
 if ARGV[11] == '1' and ARGV[13] == '' and ARGV[14] == '' and ARGV[15] == '0' and ARGV[16] == '' then
   local writer = 'w:' .. ARGV[4]
   local meta = redis.call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code', writer)

@@ -15,11 +15,11 @@ from core.entry import Entry, MergedRows, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model, plans, save
 from core.model.apply import apply, apply_merged
-from tests.core.model import test_challengers as challengers
+from tests.core.challengers import test_challengers as challengers
+from tests.core.challengers import test_outside as outside
 from tests.core.model import test_columns as columns
 from tests.core.model import test_drift_response as drift
 from tests.core.model import test_machine as machine
-from tests.core.model import test_outside as outside
 
 RNG = np.random.default_rng(7)
 WEIGHTS = RNG.uniform(0.5, 2.0, 30)

@@ -14,8 +14,8 @@ from service.monitor import webhooks as hooks
 from service.settings import Settings
 from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
+from tests.service.drift.test_api_drift import raise_alarms
 from tests.service.receiver import Receiver
-from tests.service.test_api_drift import raise_alarms
 from tests.service.waiting import until
 
 pytestmark = pytest.mark.usefixtures("alarming", "hasty")

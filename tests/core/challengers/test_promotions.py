@@ -8,7 +8,7 @@ from core.features import parse_features
 from core.model import Challenger, plans, read, save
 from core.model.learn import TEST_EVERY, promotable
 from core.model.plans import ASKED_ROWS_MIN, PREVIOUS
-from tests.core.model.test_challengers import DFOP, PRICES, challenge, numbers, rotating
+from tests.core.challengers.test_challengers import DFOP, PRICES, challenge, numbers, rotating
 from tests.core.twin import Twin
 
 FEATURES = ["a", "b", "c", "d"]

@@ -173,7 +173,7 @@ def drawn() -> set[str]:
 
 async def test_the_sizing_page_tells_of_every_kind_of_key():
     """Its table has a line for each kind that there is, and this test a bound."""
-    page = (Path(__file__).parents[2] / "deploy" / "sizing.md").read_text()
+    page = (Path(__file__).parents[3] / "deploy" / "sizing.md").read_text()
     table = page.partition("\n## What grows with what")[2].partition("\n## ")[0]
     told = [
         name for cell in re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", table, re.MULTILINE) for name in cell.split(", ")

@@ -9,7 +9,7 @@ from service.runtime.replicas import summaries
 from service.store.keys import ModelKeys
 from service.store.summaries import decode
 from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem, running
-from tests.service.test_newer_code import DEADLY_ROW, break_core
+from tests.service.runtime.test_newer_code import DEADLY_ROW, break_core
 from tests.service.waiting import until
 
 WAIT_S = 30.0

@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 
-from tests.papers.converters import converted
-from tests.papers.manifest import SETS, DataSet, Missing, Source, find, folders
+from tests.papers.sets.converters import converted
+from tests.papers.sets.manifest import SETS, DataSet, Missing, Source, find, folders
 
 WAITS_S = (0.5, 2.0)
 """Pauses before the second and the third try."""

@@ -19,7 +19,7 @@ from service.server.http_protocol import HEAD_LINES_MAX
 from service.server.tls import options
 from tests.service.client.test_serving import serving
 from tests.service.local_server import LocalServer, running
-from tests.service.test_http_protocol import GET, echo, problem, status
+from tests.service.server.test_http_protocol import GET, echo, problem, status
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 

@@ -9,7 +9,7 @@ from service.errors import ModelDown, StoreDown
 from service.monitor import orphaned_alarms
 from service.monitor.orphaned_alarms import OrphanedAlarms
 from tests.service.api_fixtures import DFOP
-from tests.service.test_api_drift import raise_alarms, told
+from tests.service.drift.test_api_drift import raise_alarms, told
 from tests.service.waiting import until
 
 pytestmark = pytest.mark.usefixtures("alarming")

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 THREADS = {"asyncio.to_thread", "to_thread", "loop.run_in_executor", "run_in_executor"}
 """Ways into a thread or a process; everything but the helper's own goes through the helper."""
 HEAVY = {

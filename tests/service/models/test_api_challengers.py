@@ -7,7 +7,7 @@ from core.model.plans import ASKED_ROWS_MIN
 from service.errors import RequestConflict
 from service.runtime.snapshots import Snapshotter
 from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
-from tests.service.test_store_full import without_memory
+from tests.service.store.test_store_full import without_memory
 
 VIGO = {"algorithm": "vigo"}
 FORCE = {"force": True}

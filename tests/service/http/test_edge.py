@@ -14,8 +14,8 @@ from service.api.http.headers import begin_request, log_fields
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import features, problem
 from tests.service.local_server import LocalServer, running
+from tests.service.server.test_http_protocol import read_answer, status
 from tests.service.switches import switch
-from tests.service.test_http_protocol import read_answer, status
 
 GETS = sorted({route.path for route in ROUTES if route.method == "GET"})
 PAGES = ("/", "/docs", "/redoc", "/openapi.json", "/guide", "/problems", "/llms.txt", "/ui/models/m")

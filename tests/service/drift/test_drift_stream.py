@@ -11,8 +11,8 @@ from service.store.drift.drift import DriftStream
 from service.store.keys import DRIFT
 from tests.alarms import JOINS
 from tests.service.api_fixtures import problem
+from tests.service.drift.test_api_drift import raise_alarms
 from tests.service.event_client import listening
-from tests.service.test_api_drift import raise_alarms
 
 pytestmark = pytest.mark.usefixtures("alarming")
 

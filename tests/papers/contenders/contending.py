@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.papers import outside
+from tests.papers.contenders import outside
 
 RECORDED = Path(__file__).parent / "contenders.csv"
 METHODS = (("river", "HAT"), ("river", "ARF(10)"), ("capymoa", "HAT"), ("capymoa", "ARF(100)"))

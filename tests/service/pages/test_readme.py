@@ -8,7 +8,7 @@ import pytest
 
 from tests.service import sessions
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SESSIONS = [
     session
     for document in ("README.md", "service/settings.md", "service/formats.md")

@@ -17,8 +17,8 @@ from service.store.redis.connection import Connection
 from service.store.states.pieces import digest
 from service.store.states.snapshots import SnapshotInfo, Snapshots
 from tests.service.api_fixtures import features, problem
+from tests.service.store.test_pending_store import track
 from tests.service.store_fixtures import INCARNATION, Model, Server, one
-from tests.service.test_pending_store import track
 
 ROW = {"features": features(0), "label": "UP"}
 

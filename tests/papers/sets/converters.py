@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.papers.manifest import DataSet, Source
+from tests.papers.sets.manifest import DataSet, Source
 
 Row = list[str]
 ABOVE = "labels of the rows above"

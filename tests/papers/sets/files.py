@@ -12,7 +12,7 @@ import numpy as np
 
 from core.contract import Floats, Ints
 from tests.benchmarks.streams import generators
-from tests.papers.manifest import Missing, find
+from tests.papers.sets.manifest import Missing, find
 
 PRICE_ROWS = 20_000
 

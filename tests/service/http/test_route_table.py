@@ -11,9 +11,9 @@ from service.api.routes import ROUTES
 from service.runtime.replicas.row_meter import RowMeter
 from tests.alarms import JOINS
 from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.drift.test_api_drift import raise_alarms
 from tests.service.event_client import EventClient, listening
 from tests.service.route_table import API, PAGES, ROUTES_OF_ALL, ROUTES_OF_ONE, filled, routes_of
-from tests.service.test_api_drift import raise_alarms
 
 pytestmark = pytest.mark.usefixtures("alarming")
 

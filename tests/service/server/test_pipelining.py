@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 
 from service.server.http_protocol import WAITING_MAX
 from tests.service.local_server import LocalServer, running
-from tests.service.test_http_protocol import GET, echo, read_answer
+from tests.service.server.test_http_protocol import GET, echo, read_answer
 from tests.service.waiting import until
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
