@@ -137,7 +137,9 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
 def _accept(model: Model, rows: Rows) -> str | None:
     """Set the space if this segment proposes it; refuse what earlier entries have made impossible."""
     switching, space = model.own.switching, None
-    if rows.space not in switching.routes and (rows.served is None or rows.space not in switching.retired_spaces):
+    # Without a space no learner could be told of a class that a row brings, not even one that is only scored.
+    scored = switching.now is not None and rows.served is not None and rows.space in switching.retired_spaces
+    if rows.space not in switching.routes and not scored:
         # Every phase has a route for its own space: rows that are accepted without one are the first.
         assert switching.now is None or switching.now.schema.id != rows.space
         space = None if switching.now is not None or rows.features is None else Schema(rows.features)
@@ -147,6 +149,7 @@ def _accept(model: Model, rows: Rows) -> str | None:
         return refused
     if space is not None:
         for parts in model.learners:
+            assert not len(parts.labels)
             parts.enter(Switching(parts.config, space))
     return None
 

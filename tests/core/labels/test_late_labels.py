@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from core.entry import Entry, Rows, ServedPrediction
+from core.entry import Entry, Reset, Rows, ServedPrediction, Switch
+from core.features import Feature, Schema
 from core.model import read, save
 from core.model.apply import apply
-from tests.core.twin import Fed
+from tests.core.twin import Fed, Twin
 
 LATE = 200
 
@@ -108,3 +109,24 @@ def test_records_without_baselines_use_the_current_ones():
         said = told.baselines[0] if served.baselines else stream.y[2]
         before = read.metrics_report(stream.machine)["baselines"]["no_change"]["accuracy"] * 2
         assert (before + (said == "DOWN")) / 3 == pytest.approx(found(other)[1])
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "y"), [("ga2m", ["y"]), ("dfop", ["y"]), ("auto", ["y"]), ("dfop", np.array([1.0]))]
+)
+def test_a_label_of_features_that_a_reset_has_left_is_refused(algorithm, y):
+    """Undeclared features are gone after a reset, and so are those of an aborted change: no learner knows the class."""
+    model = Twin({"task": "classification" if isinstance(y, list) else "regression", "algorithm": algorithm})
+    a, b, c = (Feature(name) for name in "abc")
+    first = Rows(Schema((a, b)).id, (a, b), np.ones((1, 2)), y)
+    model.commit(first)
+    for action, features in (("begin", (a, c)), ("abort", None), ("begin", (a, c))):
+        if action == "abort":
+            union = model.machine.feedback_schema
+        assert model.commit(Switch(action, features)).refusal is None
+    served = model.served(np.ones((1, 2)))
+    model.commit(Reset())
+    late = Rows(union.id, None, np.ones((1, 3)), y, served=served)
+    assert "features have changed" in model.commit(late).refusal
+    for _ in range(3):
+        assert model.commit(first).learned

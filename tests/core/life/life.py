@@ -130,7 +130,7 @@ class Life:
             return f"an old space in {self.model.phase}", True
         return (
             ("a retired space", False)
-            if space in self.model.machine.own.switching.retired_spaces
+            if now is not None and space in self.model.machine.own.switching.retired_spaces
             else ("an unknown space", None)
         )
 
