@@ -42,6 +42,8 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
         Conflict: features cannot get categories while they are being changed, or before there are any; or fewer than
             two labels would be left, labels_due learns a retired one, or a challenger has a lag column per label.
     """
+    for field in (LABELS, RETIRED):
+        _refuse_many(model, field, asked.get(field))
     asked, retired = _without_returning(model, asked)
     config, schema = changed(model.config, asked), model.prediction_schema
     lagged = [name for name, one in model.challengers.items() if one.parts.config.lags]
@@ -66,6 +68,13 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
             fields.add(RETIRED)
         changes.append(LearnerChange(after, features, retired, sorted(fields)))
     return changes
+
+
+def _refuse_many(model: Model, field: str, labels: object) -> None:
+    """Refuse a list of more labels than a model can have, before each of them is looked at."""
+    bound = model.config.algorithm.class_bound
+    if isinstance(labels, list | tuple) and len(labels) > bound:
+        raise Invalid.of(field, f"has {len(labels)} labels", f"{model.config.algorithm_id}: at most {bound}")
 
 
 def _without_returning(model: Model, asked: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Label, ...]]:

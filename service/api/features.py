@@ -159,14 +159,15 @@ async def switch_features(
     a name, rows carry it once, and each space reads it by its own declaration. There can be any number of changes, one
     at a time. `id` or Idempotency-Key make a retry safe.
     """
-    identity = _identity(ask, key, await request.body())
+    sent = await request.body()
+    identity = _identity(ask, key, sent)
 
     def plan(model: Model, ids: tuple[str, ...]) -> Switch:
         admit = ctx.engine.models.admit
         return replace(changes.switch(model, admit, ask.action, ask.features, ask.mapping, ask.force), ids=ids)
 
     def size_of(model: Model) -> int:
-        return FEATURE_BYTES * documents.columns_of(model) + size_of_features(ask.features)
+        return FEATURE_BYTES * documents.columns_of(model) + max(len(sent), size_of_features(ask.features))
 
     replica, reply = await commit_change(ctx, name, identity, plan, size_of)
     assert reply is not None

@@ -198,5 +198,5 @@ async def promote_challenger(
 
 async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
     """Commit a request, after writing a snapshot if it removes a learner; returns the model afterwards."""
-    _, reply = await commit_change(ctx, name, identity_of_change(request, key, body), plan)
+    _, reply = await commit_change(ctx, name, identity_of_change(request, key, body), plan, lambda _: len(body))
     return await after(ctx, name, reply)

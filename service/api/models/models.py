@@ -81,7 +81,10 @@ WrittenModel = Annotated[Replica, Depends(_written_model)]  # the model that is 
     },
 )
 async def create_model(
-    ctx: Ctx, name: ModelName, body: Annotated[dict[str, Any], sent_as(ModelBody), Body(openapi_examples=MODELS)]
+    ctx: Ctx,
+    name: ModelName,
+    body: Annotated[dict[str, Any], sent_as(ModelBody), Body(openapi_examples=MODELS)],
+    request: Request,
 ) -> Response:
     """Create a model.
 
@@ -91,7 +94,8 @@ async def create_model(
     that differ and which of them PATCH can change.
     """
     await load_algorithm(body)
-    config = await in_thread_if_large(size_of_features(body.get("features")), Config.parse, body)
+    size = max(size_of_features(body.get("features")), len(await request.body()))
+    config = await in_thread_if_large(size, Config.parse, body)
     replica, new = await ctx.engine.models.create(name, config)
     return await shown(replica, 201 if new else 200)
 
@@ -165,10 +169,14 @@ async def configure_model(
     features needs a switch, and algorithm, parameters, task and seed never change. A reset keeps the present
     configuration; a restore brings back the configuration of its version.
     """
-    identity = identity_of(key, None, REQUEST, (b"configure\n", await request.body()))
+    sent = await request.body()
+    identity = identity_of(key, None, REQUEST, (b"configure\n", sent))
 
     def plan(model: CoreModel, ids: tuple[str, ...]) -> Configure | None:
         return changes.configure(model, ctx.engine.models.admit, body, ids)
 
-    _, reply = await commit_change(ctx, name, identity, plan, lambda model: FEATURE_BYTES * columns_of(model))
+    def size_of(model: CoreModel) -> int:
+        return max(len(sent), FEATURE_BYTES * columns_of(model))
+
+    _, reply = await commit_change(ctx, name, identity, plan, size_of)
     return await shown(await after(ctx, name, reply))

@@ -66,6 +66,8 @@ async def test_a_change_under_a_key_is_made_once(api):
         ({"watch": {"error_rate": {"delta": 7}}}, "watch.error_rate.delta", "range"),
         ({"description": 5}, "description", "string"),
         ({"tags": {"a": 5}}, "tags.a", "string"),
+        ({"add_labels": [None] * 101}, "add_labels", "101 labels"),  # counted, before any of them is looked at
+        ({"retire_labels": [None] * 101}, "retire_labels", "101 labels"),
     ],
 )
 async def test_what_cannot_be_changed_is_refused_with_the_way_to_go(api, body, field, hint):

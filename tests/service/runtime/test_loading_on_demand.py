@@ -174,6 +174,27 @@ async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest
     assert 0 < len([one for one in threads if one.name.startswith("onepass-large")]) <= LARGE_THREADS
 
 
+async def test_large_bodies_of_configurations_are_read_in_threads(api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever makes them large, and also if they are refused."""
+    threads, parse = list[threading.Thread](), Config.parse
+
+    def parse_noted(raw: object) -> Config:
+        threads.append(threading.current_thread())
+        return parse(raw)
+
+    path = await api.new(VIGO)
+    monkeypatch.setattr(Config, "parse", parse_noted)
+    tags = {"tags": {f"tag {at}": "a" for at in range(10_000)}}
+    for method, to, more in (
+        ("PUT", path, VIGO),
+        ("PATCH", path, {}),
+        ("PUT", f"{path}/challengers/other", {"algorithm": "rls"}),
+    ):
+        assert 422 == (await api.ask(method, to, json={**more, **tags})).status_code
+    assert threads
+    assert all(one.name.startswith("onepass-large") for one in threads)
+
+
 def test_a_configuration_that_cannot_be_read_is_left_to_who_reads_it(threads: list[threading.Thread]) -> None:
     """Whatever is stored or sent: loading ahead says nothing about it."""
     from service.runtime.replicas.loader import load_algorithm_of
