@@ -7,6 +7,7 @@ from core.model import read, save
 from service.errors import RequestConflict
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica
+from service.runtime.snapshots import read_back
 from service.runtime.threads import in_thread_if_large
 from service.store.states import copies
 from service.store.states.copies import Copy, Origin
@@ -35,6 +36,7 @@ async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Re
             config, summary, rows = model.config.canonical.encode(), encode_first(read.summary(model)), model.rows
             stamp = {"incarnation": own, "version": 0, "uid": own}
             state = await in_thread_if_large(model.nbytes, save.to_bytes, model, stamp, True)
+        await read_back(replica.name, state)
         checksum = await in_thread_if_large(len(state), digest, state)
         info = SnapshotInfo(0, own, rows, now_ms, len(state), checksum)
         made = Copy(name, own, config, origin, summary, info)

@@ -1,14 +1,15 @@
 """Snapshots off the request path: when a model's log has outgrown its last snapshot, and on stop.
 
 A snapshot of version v is written only after the answers and the alarms up to v: a replica that loads it finds the
-earlier ones in the store and rebuilds the later ones from the log.
+earlier ones in the store and rebuilds the later ones from the log. And only after it could be read back, except on
+stop, where time is short: a state that cannot be read must not replace the older snapshots, nor the log behind them.
 """
 
 import asyncio
 import logging
 
 from core.model import save
-from service.errors import OnepassError, RequestConflict, Unavailable
+from service.errors import ModelDown, OnepassError, RequestConflict, Unavailable
 from service.runtime.commit.answerer import AnswerWriter
 from service.runtime.commit.committer import Committer
 from service.runtime.replicas.model_cache import ModelCache
@@ -80,7 +81,7 @@ class Snapshotter:
 
         async def write() -> None:
             for replica in waiting:
-                await self._attempt(replica)
+                await self._attempt(replica, check=False)
 
         await asyncio.gather(*(write() for _ in range(AT_ONCE)))
 
@@ -90,9 +91,9 @@ class Snapshotter:
         outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
         return outgrown and not (replica.down or replica.gone or replica.lost)
 
-    async def _attempt(self, replica: Replica) -> None:
+    async def _attempt(self, replica: Replica, *, check: bool = True) -> None:
         try:
-            await self.take(replica)
+            await self.take(replica, check=check)
         except (Unavailable, RequestConflict) as error:
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except OnepassError as error:
@@ -105,15 +106,22 @@ class Snapshotter:
         except RequestConflict as error:
             raise Unavailable(f"nothing was changed, because no snapshot could be written: {error.detail}") from error
 
-    async def take(self, replica: Replica, *, guard: bool = False) -> SnapshotInfo:
+    async def take(self, replica: Replica, *, guard: bool = False, check: bool = True) -> SnapshotInfo:
         """Write a snapshot of the replica's present version; ``guard`` as in ``Snapshots.write``.
 
         Raises:
+            ModelDown: the state cannot be read back, which is a bug, or the model is out of service.
             StoreDown: the store did not answer; the older snapshots still hold.
             RequestConflict: the replica was behind its log, or off it; it has caught up now.
         """
         async with replica.saved.lock:
             blob, info, size = await pack(replica)
+            if check:
+                try:
+                    await read_back(replica.name, blob)
+                except ModelDown:
+                    replica.saved.size = 2 * max(replica.saved.size, replica.saved.log_bytes)  # again, but not soon
+                    raise
             try:
                 await self._answers.record(replica, info.version)
             except RequestConflict:
@@ -147,6 +155,14 @@ class Snapshotter:
             info.digest,
             published,
         )
+
+
+async def read_back(name: str, state: bytes) -> None:
+    """Read a state that was just made; raises ``ModelDown`` if that cannot be done, which is a bug."""
+    try:
+        await in_thread_if_large(len(state), save.from_bytes, state)
+    except ValueError as error:
+        raise ModelDown(f"the state of model {name} cannot be read back: {error}") from error
 
 
 async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, int]:

@@ -294,6 +294,25 @@ async def test_ids_predictions_and_drift_events_are_not_copied(api):
     assert all(event["row"] > 601 for event in events)
 
 
+async def test_a_state_that_cannot_be_read_back_replaces_nothing(api, monkeypatch):
+    """No snapshot, no copy and no step that would need one: what is stored still holds, and the model learns on."""
+    path = await api.learnt()
+    kept = [await api.post(f"{path}/snapshots", status=201), await api.get(f"{path}/snapshots")]
+
+    def unreadable(_):
+        raise ValueError("the rows of the parts differ")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(save, "from_bytes", unreadable)
+        for asked, body in ((f"{path}/snapshots", None), (f"{path}/copy", {"name": "unread"})):
+            found = problem(await api.ask("POST", asked, json=body), 503)
+            assert "cannot be read back: the rows of the parts differ" in found["detail"]
+        assert 404 == (await api.ask("GET", "/models/unread")).status_code
+        assert kept[1] == await api.get(f"{path}/snapshots")
+        await api.post(f"{path}/feedback", {**ROW, "label": "UP"})
+    assert kept[0]["version"] + 1 == (await api.post(f"{path}/snapshots", status=201))["version"]
+
+
 async def test_a_name_that_is_taken_is_409_unless_the_same_request_has_made_it(api, start):
     """By its key, at any replica; never the copy of another model, or by another key, or without one."""
     path, other = await api.learnt(rows=3), await api.learnt(rows=5)
