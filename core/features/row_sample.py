@@ -94,5 +94,6 @@ class RowSample(Holder):
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         kept = len(held["held"])
-        if kept != min(found["seen"], self.room) or found["next"] < found["seen"]:
+        ahead = found["next"] - found["seen"]  # rows that will be passed over: none until there are enough
+        if kept != min(found["seen"], self.room) or ahead < 0 or (kept < self.room and ahead > 0):
             raise ValueError("not the state of this sample")

@@ -193,6 +193,7 @@ HEADERS = [
     *(("classes", "switching.model.features", names) for names in (["a", "b", "d"], None)),
     *(("classes", LEARNER, header) for header in ({"classes": 2}, None)),
     ("classes", "metrics", GONE),
+    ("classes", "pipeline.sample.next", 9),  # a row would be passed over while the sample is not full
     ("declared", "labels.labels", ["u", "other"]),
     *(("retired", "retired", {"labels": labels}) for labels in (["x"], ["u", "v"], "u")),
     *(("categories", "unknown", counts) for counts in (None, [], {"day": 0}, {"day": True}, {"day": "2"})),
