@@ -197,7 +197,7 @@ def evaluate(
     given.say(str(table))
     with service.session() as session:
         path = path_of(model, "evaluate")
-        answers = [part.send(session, path, table.queries) for part in table.batches(batch, given.limit)]
+        answers = [part.send(session, path, table.queries) for part in table.batches(batch)]
     metrics, version = combined([one["metrics"] for one in answers]), answers[-1]["version"]
     given.say(f"\n{model}, version {version}: {counted(metrics['rows'])} scored, none learned")
     served = {f"served {name}": value for name, value in metrics.get("served", {}).items()}

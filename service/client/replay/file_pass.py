@@ -89,13 +89,13 @@ class FilePass:
         asks = self.writer is not None and self.task == "classification"  # only predict answers with probabilities
         if self.writer is not None:
             self.writer.writerow(PREDICTION_COLUMNS)
-        for batch in self.table.batches(1 if asks else size, self.given.limit):
+        for batch in self.table.batches(1 if asks else size):
             share = self._share(batch) if asks else ""
             answer = self._learned(batch)
             if self.writer is not None:
                 self.writer.writerows(self._lines(batch, answer, share))
             losses += [one for one in answer["losses"] if one is not None]
-            self.rows, self.version = self.rows + len(batch.lines), answer["version"]
+            self.rows, self.version = self.rows + len(batch.rows), answer["version"]
             self.known += answer["duplicates"] if "id" in self.table.queries else 0
             self.seconds = time.perf_counter() - began
             if self.seconds - told_s > LINE_EVERY_S:
@@ -113,7 +113,7 @@ class FilePass:
 
     def _lines(self, batch: Batch, answer: Any, share: str) -> Iterable[Sequence[Any]]:
         """The lines of ``PREDICTION_COLUMNS`` for a batch and its answer; ``share`` is of its only row, or empty."""
-        labels = [cells[self.given.label] for cells in batch.rows]
+        labels = [cells[self.given.label] for cells, _ in batch.rows]
         predictions = ["" if one is None else spelt(one) for one in answer["predictions"]]
         shares = repeat("" if answer["duplicates"] else share)  # a repeated row was known when it was predicted
         return zip(count(batch.first), labels, predictions, shares, answer["losses"], strict=False)

@@ -36,7 +36,7 @@ CSV_TYPE = {"Content-Type": "text/csv; charset=utf-8"}
 _PLACE = re.compile(r"row (\d+)(?:, column (.*))?", re.DOTALL)
 
 Row = tuple[dict[str, Any], str]
-"""Cells by column, and the line they end on, such as "line 17", or in Parquet "row 17"."""
+"""Cells by column, as the file has them, and the line they end on, such as "line 17", or in Parquet "row 17"."""
 
 separator = matching(".|tab", "one character or tab")
 form_of_dates = matching(".*%.*", "a form of dates such as %d/%m/%Y")
@@ -69,8 +69,7 @@ class ReadOptions:
 class Batch(NamedTuple):
     """Rows of a file, and the same as a request body."""
 
-    rows: Sequence[Mapping[str, str]]  # cells as the file has them
-    lines: Sequence[str]  # where each row ends, such as "line 17"
+    rows: Sequence[Row]
     first: int  # number of the first row, from 1
     body: bytes  # header and rows as the service reads them, CSV in UTF-8
 
@@ -81,11 +80,11 @@ class Batch(NamedTuple):
         try:
             return session.ask("POST", path, params=params, headers=CSV_TYPE, content=self.body)
         except Refused as refused:
-            last = self.first + len(self.lines) - 1
+            last = self.first + len(self.rows) - 1
             lines = [f"rows {self.first} to {last}: {refused.in_words(self.located(refused.errors))}"]
             if refused.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
                 lines.append("a smaller --batch may do")
-            if not all(row[params["label"]].strip() for row in self.rows):
+            if not all(cells[params["label"]].strip() for cells, _ in self.rows):
                 lines.append("rows without a label: --skip-unlabelled leaves them out")
             raise Failed("\n  ".join(lines)) from None
 
@@ -95,11 +94,10 @@ class Batch(NamedTuple):
 
     def _place(self, found: re.Match[str]) -> str:
         number, column = int(found[1]) - 1, found[2]
-        if not 0 <= number < len(self.lines):
+        if not 0 <= number < len(self.rows):
             return found[0]
-        if column not in self.rows[number]:
-            return self.lines[number]
-        return f"column {column}, {self.rows[number][column][:CELL_SHOWN]!r} in {self.lines[number]}"
+        cells, place = self.rows[number]
+        return f"column {column}, {cells[column][:CELL_SHOWN]!r} in {place}" if column in cells else place
 
 
 class Table:
@@ -144,16 +142,16 @@ class Table:
                 meant = suggested(name, columns)
                 raise Failed(f"{self.name} has {times} {name!r}; its columns are {', '.join(shown)}{meant}")
 
-    def batches(self, size: int, limit: int | None = None) -> Iterator[Batch]:
-        """Read at most ``limit`` rows on demand, ``size`` at a time; ``Failed`` at one that is malformed."""
-        rows, first = islice(self._whole(), limit), 1
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Read rows on demand, ``size`` at a time, up to the limit; ``Failed`` at one that is malformed."""
+        rows, first = islice(self._whole(), self._given.limit), 1
         columns = [(name, column.notation.plain) for name, column in self.columns.items()]
         while some := [*islice(rows, size)]:
             body = io.StringIO(newline="")
             writer = csv.writer(body)
             writer.writerow(self.columns)
             writer.writerows([plain(cells[name]) for name, plain in columns] for cells, _ in some)
-            yield Batch([cells for cells, _ in some], [place for _, place in some], first, body.getvalue().encode())
+            yield Batch(some, first, body.getvalue().encode())
             first += len(some)
         self._rows.close()  # what is left of the file is not read
 

@@ -190,7 +190,7 @@ def test_quoted_cells_survive(tmp_path: Path) -> None:
     (batch,) = read(file).batches(10)
     found = [*csv.reader(batch.body.decode().splitlines(keepends=True))]
     assert [["a", "b", "y"], ["1;5", 'x "y"\r\nz', "0"], ["", "2", "1"]] == found
-    assert ["line 3", "line 4"] == batch.lines
+    assert ["line 3", "line 4"] == [place for _, place in batch.rows]
 
 
 def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
@@ -208,8 +208,7 @@ def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
 
 def test_errors_are_told_by_lines_and_cells() -> None:
     """Of the file, as it has them; what is of no row stays as it is."""
-    rows = [{"a": "1", "b": "x" * 100}, {"a": "odd", "b": "y"}]
-    batch = Batch(rows, ["line 10", "line 12"], 1, b"")
+    batch = Batch([({"a": "1", "b": "x" * 100}, "line 10"), ({"a": "odd", "b": "y"}, "line 12")], 1, b"")
     fields = ["row 2, column a", "row 1, column b", "row 2: label", "row 2", "row 7, column a", "header[1]"]
     assert [
         "column a, 'odd' in line 12",
@@ -228,7 +227,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         "import resource, sys; from pathlib import Path; from service.client.replay.table import ReadOptions, Table; "
         "table = Table(ReadOptions(file=Path(sys.argv[1]), label='b')); "
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
-        "rows = sum(len(batch.lines) for batch in table.batches(500)); "
+        "rows = sum(len(batch.rows) for batch in table.batches(500)); "
         "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     file.write_text("a,b\n" + "0.123456789,abcdefghijklmnopqrst\n" * 300_000)
