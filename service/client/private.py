@@ -30,8 +30,9 @@ _OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPAS
 def service(port: int = 0, **more: str) -> Iterator[str]:
     """Start a service with additional settings, yield its URL, then stop it; ``Failed`` if it does not start."""
     hidden = {f"ONEPASS_{name}{end}" for name in _NOT_SHARED for end in ("", "_FILE")}
-    settings = {name: value for name, value in os.environ.items() if name not in hidden} | _OWN
     with tempfile.TemporaryDirectory(prefix="onepass-") as place:
+        own = _OWN | {"ONEPASS_DATA_DIR": f"{place}/data"} | more
+        shared = {name: value for name, value in os.environ.items() if name.upper() not in hidden | own.keys()}
         log = Path(place) / "service.log"
         with log.open("wb") as errors:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
@@ -39,7 +40,7 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=settings | {"ONEPASS_DATA_DIR": f"{place}/data"} | more,
+                env=shared | own,
                 cwd=place,  # a directory without settings files of the operator
                 start_new_session=True,  # Ctrl-C in the terminal ends the command, which ends the service
             )

@@ -45,11 +45,14 @@ def test_a_replay_of_its_own(tmp_path: Path, shell: Shell, monkeypatch: pytest.M
     (tmp_path / "temporary").mkdir()
     for name, value in (("URL", "http://127.0.0.1:9"), ("API_KEYS", "me:s:admin"), ("WEBHOOKS_FILE", "no-such-file")):
         monkeypatch.setenv(f"ONEPASS_{name}", value)
+    for name, value in (("redis_url", "redis://127.0.0.1:9"), ("data_dir", str(tmp_path / "operator"))):
+        monkeypatch.setenv(f"onepass_{name}", value)  # settings are read in any case
     before = {*psutil.Process().children()}  # those of other tests' services
     file = stream(tmp_path / "my stream.csv.gz")
     status, said, complained = shell("replay", file, "--label", "y", "--algorithm", "dfop", "--drop", "day")
     assert (0, "", True) == (status, complained, f"{ROWS} rows in" in said)
     assert [] == [*(tmp_path / "temporary").iterdir()]
+    assert not (tmp_path / "operator").exists()
     assert [] == [child for child in psutil.Process().children() if child not in before]
 
 
