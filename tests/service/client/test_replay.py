@@ -18,7 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from service.client import sources
+from service.client import private, sources
+from service.client.failures import Failed
 from service.client.replay import file_pass
 from service.client.replay.commands import combined
 from tests.service.client.fixtures import Shell, stream
@@ -235,6 +236,23 @@ def test_why_a_private_service_does_not_start(tmp_path: Path, shell: Shell, monk
     monkeypatch.setenv("ONEPASS_WORKERS", "2")
     status, _, complained = shell("replay", stream(tmp_path / "some.csv"), "--label", "y")
     assert (1, True, 1) == (status, sources.WORKERS in complained, len(complained.splitlines()))
+
+
+def test_what_a_private_service_does_not_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets, addresses, and what would refuse its start, its rows or its end; limits it shares."""
+    seen: dict[str, str] = {}
+
+    def start(*_: object, env: dict[str, str], **__: object) -> None:
+        seen.update(env)
+        raise Failed("not started")
+
+    monkeypatch.setattr(private.subprocess, "Popen", start)
+    own = ("api_keys", "redis_url", "webhooks", "host", "tls_cert", "cors_origins", "min_replicas", "drain_s")
+    for name in (*own, "body_limit_mb"):
+        monkeypatch.setenv(f"ONEPASS_{name.upper()}", "theirs")
+    with pytest.raises(Failed), private.service():
+        pass
+    assert {"ONEPASS_BODY_LIMIT_MB"} == {name for name, value in seen.items() if value == "theirs"}
 
 
 @pytest.mark.slow_but("15")
