@@ -106,7 +106,12 @@ def confirm(action: str, rows: int) -> None:
     """
     if not sys.stdin.isatty():
         raise Misused(f"{action}: it has learned {counted(rows)}; --yes does it")
-    if input(f"{action.capitalize()} and the {counted(rows)} that it has learned? [y/N] ").lower() not in ("y", "yes"):
+    try:
+        answer = input(f"{action.capitalize()} and the {counted(rows)} that it has learned? [y/N] ")
+    except EOFError:
+        answer = ""
+        print()
+    if answer.lower() not in ("y", "yes"):
         raise Failed(f"{action}: not done")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -59,6 +60,8 @@ def test_a_model_that_has_learned_is_not_replaced_unasked(
         assert status == shell("import", "target", file)[0]
         assert rows == httpx.get(f"{url}/models/target").json()["rows"]
     assert ["Replace target and the 3 rows that it has learned? [y/N] "] * 3 == asked
+    monkeypatch.setattr("builtins.input", Mock(side_effect=EOFError))  # Ctrl-D
+    assert (1, "\n", "onepass import: replace target: not done\n") == shell("import", "target", file)
     assert 0 == shell("import", "target", file, "--yes")[0]
 
 
