@@ -1,4 +1,4 @@
-"""Checks of settings together, before kernels are compiled and anything starts; ``cli.refusal`` adds the address."""
+"""Checks of settings together, before kernels are compiled; ``client.serving`` also checks address and certificates."""
 
 from dataclasses import dataclass
 from pathlib import Path
