@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from graphlib import TopologicalSorter
@@ -27,7 +28,7 @@ def compile_missing(package: str = "core") -> None:
     kernels.drop_stale()
     with ProcessPoolExecutor(worker_count(), multiprocessing.get_context("spawn"), _begin) as pool:
         try:
-            _run(in_order(kernels), pool)
+            _run(kernels, pool)
         except BaseException:
             for worker in multiprocessing.active_children():
                 worker.terminate()
@@ -48,11 +49,16 @@ def in_order(kernels: Kernels) -> TopologicalSorter[str]:
     return TopologicalSorter({first[name]: {first[other] for other in needs[name]} - {first[name]} for name in needs})
 
 
-def _run(order: TopologicalSorter[str], pool: ProcessPoolExecutor) -> None:
+def _run(kernels: Kernels, pool: ProcessPoolExecutor) -> None:
+    """Modules that many others wait for come first: otherwise a worker has nothing to do towards the end."""
+    awaited = Counter(needed for name in kernels.modules for needed in kernels.closure(name))
+    order, waiting, running = in_order(kernels), list[str](), dict[Future[None], str]()
     order.prepare()
-    running: dict[Future[None], str] = {}
     while order.is_active():
-        running |= {pool.submit(_import, module): module for module in order.get_ready()}
+        waiting = sorted([*waiting, *order.get_ready()], key=awaited.__getitem__)
+        while waiting and len(running) < worker_count():
+            module = waiting.pop()
+            running[pool.submit(_import, module)] = module
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             try:
                 future.result()
