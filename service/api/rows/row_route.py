@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.api.http import access_log
 from service.api.http.bodies import RESERVED, SMALL_BYTES
-from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_queries
+from service.api.http.context import FRESHNESS, NAME, Context, fresh_by_query, known_queries
 from service.api.http.headers import ALWAYS, LINES, MODEL, REQUEST_ID, begin_request
 from service.api.http.media import JSON
 from service.api.http.problems import invalid
@@ -89,14 +89,14 @@ class RowRoute(Route):
         self._own_queries = [name for name in self.queries if name not in FRESHNESS]
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that FastAPI has routed here."""
-        if scope["method"] == self.method:
+        """Answer a request that FastAPI has routed here; FastAPI refuses other methods, and names that no model has."""
+        if scope["method"] == self.method and NAME.fullmatch(scope["path_params"]["name"]):
             await self.serve(scope, receive, send)
         else:
             await super().handle(scope, receive, send)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose scope has the app and, in ``path_params``, the model's name."""
+        """Answer a request whose scope has the app and, in ``path_params``, a valid name of a model."""
         started, own, name = perf_counter(), begin_request(scope), scope["path_params"]["name"]
         context: Context = scope["app"].context
         request = RowRequest(scope, receive)

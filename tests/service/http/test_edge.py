@@ -125,6 +125,10 @@ async def test_answers_of_a_model_name_it(api):
         assert [name] == (await api.ask(method, url)).headers.get_list("x-onepass-model")
     for odd in ("/models/a%0d%0ax:y", "/models/%20", "/problems/not-found"):
         assert "x-onepass-model" not in (await api.ask("GET", odd)).headers
+    for row in ("feedback", "predict/batch"):
+        answer = await api.ask("POST", f"/models/a%0d%0ax:y/{row}", json={"features": {"a": 1}, "label": 1})
+        assert "x-onepass-model" not in answer.headers
+        assert "x:y" not in problem(answer, 404)["detail"]
 
 
 async def test_every_answer_has_headers_for_browsers(api):
