@@ -2,9 +2,9 @@
 
     OnepassError
     ├── NotFound, RequestConflict, NotReached, ModelDown ── ModelLost
-    ├── Denied ── Unauthorized, Forbidden, TooManyRequests
+    ├── Unauthorized, Forbidden, TooManyRequests
     ├── BadHead ── HeadTooLarge
-    ├── BadBody ── NotJson, NotTable, NotGzip, TooLarge, TooLate, WrongMedia ── WrongEncoding
+    ├── NotJson, NotTable, NotGzip, TooLarge, TooLate, WrongMedia ── WrongEncoding
     └── Unavailable ── QueueFull, BodiesFull, IdsFull, WritersFull, PendingFull, StreamsFull, ConnectionsFull,
                        NotReady, Recreated, Busy, Unreplicated, StoreFull, StoreDown
 
@@ -122,11 +122,7 @@ class ModelLost(ModelDown):
         )
 
 
-class Denied(OnepassError):
-    """The key does not allow the request."""
-
-
-class Unauthorized(Denied):
+class Unauthorized(OnepassError):
     """The key is missing or unknown.
 
     The service has keys (``ONEPASS_API_KEYS`` or ``ONEPASS_API_KEYS_FILE``), and the request has no valid one.
@@ -137,7 +133,7 @@ class Unauthorized(Denied):
     """
 
 
-class Forbidden(Denied):
+class Forbidden(OnepassError):
     """The request is not allowed.
 
     With keys: the key lacks the scope that the route needs, or may not use this model. Without keys: the request may
@@ -151,7 +147,7 @@ class Forbidden(Denied):
     """
 
 
-class TooManyRequests(Denied):
+class TooManyRequests(OnepassError):
     """The key is over its rate limit.
 
     Each key may make ``ONEPASS_RATE_PER_S`` requests per second, in bursts of one second. The request was not executed.
@@ -182,11 +178,7 @@ class HeadTooLarge(BadHead):
     """
 
 
-class BadBody(OnepassError):
-    """The body could not be read."""
-
-
-class NotJson(BadBody):
+class NotJson(OnepassError):
     """The body is not JSON.
 
     The ``Content-Type`` is JSON or missing, but the body is not JSON, or not UTF-8. ``NaN``, ``Infinity`` and a name
@@ -198,7 +190,7 @@ class NotJson(BadBody):
     """
 
 
-class NotTable(BadBody):
+class NotTable(OnepassError):
     """The body does not match its media type.
 
     The media type is CSV, SVMlight or .npy, but the body is something else, or its text is not UTF-8. Nothing was
@@ -209,7 +201,7 @@ class NotTable(BadBody):
     """
 
 
-class NotGzip(BadBody):
+class NotGzip(OnepassError):
     """The body is not gzip.
 
     The request has ``Content-Encoding: gzip``, but the body is not gzip or ends too early.
@@ -217,7 +209,7 @@ class NotGzip(BadBody):
     """
 
 
-class TooLarge(BadBody):
+class TooLarge(OnepassError):
     """The body or the batch is too large.
 
     A body may have at most ``ONEPASS_BODY_LIMIT_MB`` (8), before and after decompression; a batch at most
@@ -227,7 +219,7 @@ class TooLarge(BadBody):
     """
 
 
-class TooLate(BadBody):
+class TooLate(OnepassError):
     """The body arrived too slowly.
 
     The body arrived at less than 4 KiB per second for ten seconds. The connection is closed, and nothing was learned.
@@ -235,7 +227,7 @@ class TooLate(BadBody):
     """
 
 
-class WrongMedia(BadBody):
+class WrongMedia(OnepassError):
     """The media type is not supported.
 
     This route does not accept the media type in the header ``Content-Type``. ``errors`` lists those that it accepts.

@@ -99,7 +99,7 @@ class Kind(NamedTuple):
 
 
 def kinds() -> tuple[Kind, ...]:
-    """Every kind of problem that is returned; errors without a status of their own only group others."""
+    """Every kind of problem that is returned; their base has no status of its own."""
     raised = [kind for _, kind in getmembers(errors, isclass) if issubclass(kind, errors.OnepassError)]
     again = {kind: AGAIN * issubclass(kind, errors.Unavailable) for kind in raised}
     ours = [(kind, _status(kind), cleandoc(kind.__doc__ or "") + again[kind]) for kind in raised]

@@ -23,10 +23,6 @@ _CHUNK = script("write_chunk")
 _PUBLISH = script("publish_snapshot")
 
 
-class CorruptSnapshot(ValueError):
-    """A published snapshot differs from what was written; an older one may be intact."""
-
-
 class SnapshotInfo(msgspec.Struct, frozen=True):
     """The description of a snapshot."""
 
@@ -86,11 +82,11 @@ class Snapshots:
         return sorted(filter(None, map(_info, answer)), key=lambda info: -info.version)
 
     async def read(self, name: str, incarnation: str, info: SnapshotInfo) -> memoryview:
-        """The snapshot's bytes; ``CorruptSnapshot`` if pieces are missing, or length or digest differ."""
+        """The snapshot's bytes; ``ValueError`` if pieces are missing, or length or digest differ."""
         key = ModelKeys(name, incarnation).chunks(info.version)
         blob = await pieces.gather(self._connection, key, f"{info.digest}:", info.bytes, info.digest)
         if blob is None:
-            raise CorruptSnapshot(f"snapshot {info.version} of {name}: a piece is missing or damaged")
+            raise ValueError(f"snapshot {info.version} of {name}: a piece is missing or damaged")
         return blob
 
     async def _send_pieces(self, keys: ModelKeys, info: SnapshotInfo, blob: Buffer) -> None:

@@ -12,7 +12,7 @@ from service.store.catalog import Catalog
 from service.store.keys import TOMBSTONES, ModelKeys
 from service.store.log.appends import NamedState
 from service.store.states.pieces import PIECE_BYTES, digest
-from service.store.states.snapshots import CorruptSnapshot, SnapshotInfo, Snapshots, Written
+from service.store.states.snapshots import SnapshotInfo, Snapshots, Written
 from service.store.states.states import StateLost, States
 from tests.service.store_fixtures import INCARNATION, Model, SegmentIn
 
@@ -299,7 +299,7 @@ async def test_damaged_pieces_are_found(taker, damage):
         "all missing": ("DEL", key),
     }
     await taker.model.connection.ask(commands[damage])
-    with pytest.raises(CorruptSnapshot):
+    with pytest.raises(ValueError, match="missing or damaged"):
         await taker.store.read("m", INCARNATION, info)
 
 
