@@ -60,14 +60,7 @@ Lifespan = Callable[[routes.App], Any]
 CORS: dict[str, Any] = {
     "allow_methods": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     "allow_headers": ["*"],  # keys are sent in headers; there are no cookies
-    "expose_headers": [
-        "*",
-        "Retry-After",
-        "X-Request-ID",
-        "X-Onepass-Model",
-        "Inference-Header-Content-Length",
-        "Onepass-Durability",
-    ],
+    "expose_headers": ["*"],
     "max_age": 600,
 }
 """What pages of the origins that ``ONEPASS_CORS_ORIGINS`` names may do: what their keys allow."""
