@@ -53,15 +53,10 @@ class Key:
     """One secret of a key."""
 
     name: str  # for logs and errors
-    level: int  # of the highest scope
+    scope: Scope  # the highest of its scopes
     models: tuple[str, ...]  # name patterns; empty: every model
     expires: float | None = None  # seconds since 1970, or None
     bucket: Bucket = field(default_factory=lambda: Bucket(0.0, 0.0))  # shared by all secrets of this name
-
-    @property
-    def scope(self) -> Scope:
-        """The highest of its scopes."""
-        return cast("Scope", next(name for name, level in SCOPES.items() if level == self.level))
 
     def allows(self, model: str) -> bool:
         """Whether the key covers a model."""
@@ -159,7 +154,7 @@ class Keys:
             OWNER.set(key.name)
             if self._rate_per_s > 0:
                 self._spend(key)
-            if key.models or key.level < SCOPES[scope]:
+            if key.models or SCOPES[key.scope] < SCOPES[scope]:
                 _require(key, scope, model)
         return key
 
@@ -193,7 +188,7 @@ class Keys:
 
 
 def _require(key: Key, scope: str, model: str | None) -> None:
-    if key.level < SCOPES[scope]:
+    if SCOPES[key.scope] < SCOPES[scope]:
         raise Forbidden(f"key {key.name} lacks the scope {scope}")
     if model is not None and not key.allows(model):
         raise Forbidden(f"key {key.name} may not use this model")
@@ -217,12 +212,11 @@ def _parse(part: str) -> tuple[bytes, Key]:
     if not 3 <= len(fields) <= 5 or not all(fields[:3]):
         raise ValueError("is not NAME:SECRET:SCOPES[:MODELS[:EXPIRES]]")
     name, secret, scopes, models, expires = [*fields, "", ""][:5]
-    words = _words(scopes)
-    unknown = [word for word in words if word not in SCOPES]
-    if unknown or not words:
+    words = {*_words(scopes)}
+    if not words or not words <= SCOPES.keys():
         raise ValueError(f"scopes are {', '.join(SCOPES)}, joined by +")
-    level = max(SCOPES[word] for word in words)
-    return _digest_of(secret), Key(name, level, tuple(_words(models)), _end_of(expires))
+    highest = cast("Scope", max(words, key=SCOPES.__getitem__))
+    return _digest_of(secret), Key(name, highest, tuple(_words(models)), _end_of(expires))
 
 
 def _words(text: str) -> list[str]:
