@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from service.monitor.orphaned_alarms import OrphanedAlarms
 from service.monitor.publisher import Publisher
 from service.monitor.unlabelled import Unlabelled
-from service.monitor.webhooks import Webhook, name_of, quiet
+from service.monitor.webhooks import Webhook, name_of
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine
 from service.store.drift.deliveries import Deliveries
@@ -31,7 +31,6 @@ class DriftMonitor:
         self.stream, self.broadcast, self.unlabelled = stream, Broadcast(stream), Unlabelled(stream)
         self.publisher = Publisher(engine, stream, failpoint)
         consumer = secrets.token_hex(8)
-        quiet(urls)
         self.hooks = list[Webhook]()
         for number, url in enumerate(urls, 1):
             deliveries = Deliveries(engine.store.connection, name_of(url), consumer)

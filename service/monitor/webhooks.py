@@ -22,7 +22,6 @@ import hmac
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from service.errors import Unavailable
@@ -144,10 +143,3 @@ class Webhook:
                     return None if response.is_success else f"status {response.status_code}"
         except (httpx.HTTPError, TimeoutError, OSError) as error:
             return type(error).__name__
-
-
-def quiet(urls: Sequence[str]) -> None:
-    """Keep the client library from logging the URLs of what it posts."""
-    if urls:
-        for name in ("httpx", "httpcore"):
-            logging.getLogger(name).setLevel(logging.WARNING)
