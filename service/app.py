@@ -34,7 +34,6 @@ from service.api.http.root_path import route_path
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
 from service.build_commit import build_commit
 from service.embedded import CannotStart, EmbeddedStore
-from service.monitor import webhook_settings as hooks
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
 from service.pages import api_pages, documents, reading, refusals
@@ -220,10 +219,12 @@ def build(
             except CannotStart as error:
                 logger.error("%s", error)  # noqa: TRY400  the sentence says it all
                 raise
-        engine = Engine(store(url, settings.store_timeout_s), bounds(settings), failpoint)
+        engine = Engine(Store(Connection(url, settings.store_timeout_s)), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
         commit = await asyncio.to_thread(build_commit, settings.commit)
-        monitor = drift_monitor(engine, own, settings, failpoint)
+        wait_s = min(WAIT_S, settings.store_timeout_s / 2)
+        events = DriftStream(engine.store.connection, own, kept=KEPT, wait_s=wait_s)
+        monitor = DriftMonitor(engine, events, urls=checked.webhooks, key=checked.webhook_key, failpoint=failpoint)
         attach(app, engine, keys, monitor, commit, checked.guard, settings.metrics_models)
         if keys_file is not None:
             engine.companions["keys"] = KeyFile(keys_file, keys).run
@@ -264,25 +265,6 @@ def _spans() -> Any:
         logger.warning("%s: spans need the extra otel: pip install '.[otel]' in a checkout", COLLECTORS[0])
         return None
     return tracing.provider()
-
-
-def store(url: str, timeout_s: float) -> Store:
-    """The parts of the store behind one connection pool."""
-    return Store(Connection(url, timeout_s))
-
-
-def drift_monitor(
-    engine: Engine, own: Connection, settings: Settings, failpoint: Callable[[str], None] | None
-) -> DriftMonitor:
-    """The drift monitor."""
-    wait_s = min(WAIT_S, settings.store_timeout_s / 2)
-    return DriftMonitor(
-        engine,
-        DriftStream(engine.store.connection, own, kept=KEPT, wait_s=wait_s),
-        urls=hooks.parse(settings.webhooks.get_secret_value()),
-        key=hooks.key_of(settings.webhook_secret.get_secret_value()),
-        failpoint=failpoint,
-    )
 
 
 def bounds(settings: Settings) -> Bounds:

@@ -19,6 +19,8 @@ class ValidSettings:
     keys: Keys  # who may do what
     origins: tuple[str, ...]  # whose pages may use the API
     guard: Guard  # what stands in for keys where there are none
+    webhooks: list[str]  # where drift events are posted to
+    webhook_key: bytes  # what signs them; empty: nothing does
 
 
 def validated(settings: Settings, keys_file: Path | None = None) -> ValidSettings:
@@ -33,8 +35,8 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     """
     text = settings.api_keys.get_secret_value()
     keys = Keys(text, settings.rate_per_s, monotonic, from_file=keys_file is not None)
-    webhook_settings.parse(settings.webhooks.get_secret_value())
-    webhook_settings.key_of(settings.webhook_secret.get_secret_value())
+    webhooks = webhook_settings.parse(settings.webhooks.get_secret_value())
+    webhook_key = webhook_settings.key_of(settings.webhook_secret.get_secret_value())
     origins = origins_of(settings.cors_origins)
     if "*" in origins and not keys.required:
         raise ValueError("ONEPASS_CORS_ORIGINS: without keys, * would let any page change every model: list origins")
@@ -42,4 +44,5 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     if settings.redis_url:
         # a URL that cannot be is found here
         Connection(settings.redis_url.get_secret_value(), settings.store_timeout_s)
-    return ValidSettings(keys, origins, Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies)))
+    guard = Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies))
+    return ValidSettings(keys, origins, guard, webhooks, webhook_key)

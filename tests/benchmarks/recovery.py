@@ -18,12 +18,12 @@ import numpy as np
 
 from core.config import Config
 from core.entry import Rows
-from service.app import store as open_store
 from service.embedded import EmbeddedStore
-from service.runtime.replicas.loader import Loader
+from service.runtime.replicas.loader import Loader, Store
 from service.runtime.stats import Stats
 from service.store.log import codec
 from service.store.log.appends import Append, SegmentIn
+from service.store.redis.connection import Connection
 from tests.benchmarks.harness.processes import ROOT
 
 ENTRIES, D, CHUNK = 50_000, 10, 500
@@ -42,7 +42,7 @@ async def load(model: str, entries: int) -> dict[str, float]:
     config = {"algorithm": "dfop", "task": "regression", "features": [f"x{j}" for j in range(D)], **MODELS[model]}
     with tempfile.TemporaryDirectory(prefix="op-", dir="/tmp") as folder:
         server = EmbeddedStore(Path(folder), "everysec")
-        store = open_store(server.start(), 10.0)
+        store = Store(Connection(server.start(), 10.0))
         await store.catalog.create("m", "inc1", json.dumps(config).encode())
         await _write(store, config, entries)
         for _ in range(2):

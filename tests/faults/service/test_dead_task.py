@@ -9,7 +9,9 @@ from core.entry import Rows
 from service import app
 from service.errors import StoreDown
 from service.runtime.engine import Engine
+from service.runtime.replicas.loader import Store
 from service.settings import Settings
+from service.store.redis.connection import Connection
 from tests.faults.processes import PATIENCE_S
 
 
@@ -26,7 +28,7 @@ class _Dying:
 async def test_a_committer_that_dies_fails_the_requests_it_had_and_those_queued(store, monkeypatch):
     """All get 503, readiness goes away and comes back, and the next request is learned."""
     monkeypatch.setattr(app, "TICK_SEGMENTS_MAX", 2)
-    engine = Engine(app.store(store.url, 5), app.bounds(Settings()))
+    engine = Engine(Store(Connection(store.url, 5)), app.bounds(Settings()))
     await engine.start()
     try:
         replica, _ = await engine.models.create(
