@@ -52,9 +52,7 @@ class RawEntry(msgspec.Struct, frozen=True, gc=False):
     uid: str
     previous: str
     time_ms: int
-    count: int
     segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...]  # ordinal, blob, rows to skip; by ordinal
-    state: int = STATE_VERSION  # of the code that wrote it; code of another one does not apply it
 
     @property
     def size(self) -> int:
@@ -92,10 +90,9 @@ def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
     """The entries up to the first gap or other state version; reading on from there reports which of the two it is."""
     read: list[RawEntry] = []
     for version, item in enumerate(found, after + 1):
-        state = _state(item)
-        if state not in {0, STATE_VERSION}:
+        if _state(item) not in {0, STATE_VERSION}:
             break
-        each = raw_entry(item, state)
+        each = raw_entry(item)
         if each.version != version:
             break
         read.append(each)
@@ -110,12 +107,11 @@ def _state(item: list[Any]) -> int:
     return int(fields[9]) if fields[9].isdigit() else 0
 
 
-def raw_entry(item: list[Any], state: int | None = None) -> RawEntry:
+def raw_entry(item: list[Any]) -> RawEntry:
     """One entry of a stream's reply, whose fields are in the order in which they are written (log.py); ``ValueError``
     if it is not ours.
     """
     entry_id, fields = item
-    state = _state(item) if state is None else state
     if fields[:_FIELDS:2] != _HEAD:
         raise ValueError("an entry has other fields than ours")
     if len(fields) == _FIELDS + 2 and fields[_FIELDS] == b"0":  # most entries: one segment, nothing to skip
@@ -123,7 +119,7 @@ def raw_entry(item: list[Any], state: int | None = None) -> RawEntry:
     else:
         segments = tuple(_segments(fields[_FIELDS:]))
     uid, previous = fields[1].decode(), fields[3].decode()
-    return RawEntry(int(entry_id[:-2]), uid, previous, int(fields[5]), int(fields[7]), segments, state)
+    return RawEntry(int(entry_id[:-2]), uid, previous, int(fields[5]), segments)
 
 
 def _segments(fields: list[bytes]) -> Iterator[tuple[int, Buffer, tuple[int, ...]]]:

@@ -16,7 +16,7 @@ from core.config import Config
 from core.entry import Entry, Overlap, Restore, Rows, Switch
 from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.model import STATE_VERSION, Model, save
+from core.model import Model, save
 from core.model.apply import apply
 from core.switching.space_model import SpaceModel
 from service.errors import ModelDown
@@ -73,7 +73,7 @@ def raw(entry):
         segments.append((at, codec.encode(STATES.named(segment)), skip))
     version = entry.version
     uids = f"uid {version}", f"uid {version - 1}"
-    return RawEntry(version, *uids, entry.time_ms, len(segments), tuple(segments), STATE_VERSION)
+    return RawEntry(version, *uids, entry.time_ms, tuple(segments))
 
 
 def one_by_one(config, raws, wanted):
