@@ -30,16 +30,7 @@ class OrphanedAlarms:
 
     async def run(self) -> None:
         """Look for ever; the supervisor restarts it should it die."""
-        backoff = Backoff(AGAIN_S, LOOK_S)
-        while True:
-            try:
-                await self.look()
-            except Unavailable as error:
-                logger.info("cannot look for unpublished alarms of other processes: %s", error.detail)
-                await backoff.wait()
-                continue
-            backoff.reset()
-            await asyncio.sleep(LOOK_S)
+        await Backoff(AGAIN_S, LOOK_S).repeat(self.look, LOOK_S)
 
     async def look(self) -> None:
         """Publish for all models that need it; ``Unavailable`` if the store did not answer, or cannot."""

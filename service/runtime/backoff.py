@@ -1,8 +1,10 @@
-"""Pauses between attempts that fail one after the other."""
+"""Pauses between attempts that fail one after the other, and work that is repeated for ever."""
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+
+from service.errors import Unavailable
 
 _chance = random.Random()  # noqa: S311  jitter keeps no secret
 """Our own source: if a program seeded the shared one, all its processes would pause for the same times."""
@@ -38,3 +40,14 @@ class Backoff:
     async def wait(self) -> None:
         """Pause."""
         await asyncio.sleep(self.next_s())
+
+    async def repeat(self, step: Callable[[], Awaitable[None]], pause_s: float) -> None:
+        """Take a step again and again, with a pause after each; other pauses while the store fails."""
+        while True:
+            try:
+                await step()
+            except Unavailable:
+                await self.wait()
+            else:
+                self.reset()
+                await asyncio.sleep(pause_s)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.entry import Rows
-from service.errors import ModelDown, NotFound, OnepassError, RequestConflict, Unavailable
+from service.errors import ModelDown, NotFound, OnepassError, RequestConflict
 from service.runtime.backoff import Backoff
 from service.runtime.commit.answerer import DUE
 from service.runtime.engine import Engine
@@ -38,16 +38,11 @@ class LabelsDueLearner:
 
     async def run(self) -> None:
         """Look forever; the supervisor restarts it if it dies."""
-        backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                for name, incarnation in await self._due.models(MODELS_MAX):
-                    await self._due.settle(name, incarnation, await self._visit(name, incarnation))
-            except Unavailable:
-                await backoff.wait()
-                continue
-            backoff.reset()
+        await Backoff(BACKOFF_S, BACKOFF_S_MAX).repeat(self._look, LOOK_S)
+
+    async def _look(self) -> None:
+        for name, incarnation in await self._due.models(MODELS_MAX):
+            await self._due.settle(name, incarnation, await self._visit(name, incarnation))
 
     async def _visit(self, name: str, incarnation: str) -> int:
         """Learn the due labels of a model; returns when the next one is due, in ms since the epoch; 0: never."""

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from service.errors import Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.stats import Stats
 from service.store.catalog import Catalog
@@ -35,15 +34,7 @@ class Sweeper:
 
     async def run(self) -> None:
         """Walk forever; the supervisor restarts it if it dies."""
-        backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
-        while True:
-            try:
-                await self._walk()
-            except Unavailable:
-                await backoff.wait()
-                continue
-            backoff.reset()
-            await asyncio.sleep(WALK_S)
+        await Backoff(BACKOFF_S, BACKOFF_S_MAX).repeat(self._walk, WALK_S)
 
     async def _walk(self) -> None:
         """Visit every model once."""
