@@ -138,10 +138,9 @@ def attach(
     engine.companions["sweeper"] = Sweeper(engine.store.connection, engine.stats).run
     guard = guard or Guard()
     budget = BodyBudget(engine.bounds.bodies_bytes_max, lambda scope: OWNER.get() or guard.client(scope))
-    watched = (monitor.stream, monitor.unlabelled, monitor.broadcast)
     telemetry = Telemetry(engine, monitor, metrics_models, lambda: keys.expiries)
-    context = Context(engine, keys, telemetry, *watched, budget, commit, guard)
-    app.context = context
+    watched = (monitor.stream, monitor.unlabelled.note, monitor.broadcast)
+    app.context = Context(engine, keys, telemetry.observe, telemetry.render, *watched, budget, commit, guard)
 
 
 def end_streams(app: routes.App) -> None:
@@ -159,7 +158,7 @@ def leave(app: routes.App) -> None:
 def refused(app: routes.App, status: int) -> None:
     """Count a refusal that comes from no route of the API: of a connection, a path or a method."""
     if hasattr(app, "context"):
-        app.context.telemetry.observe("-", "-", status, 0.0)
+        app.context.observe("-", "-", status, 0.0)
 
 
 class Grace:

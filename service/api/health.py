@@ -153,5 +153,5 @@ async def prometheus(ctx: Ctx, caller: Caller) -> Response:
     (`onepass_model_...`), and for all loaded models by tag (`onepass_tag_...`). A key for some models only sees those,
     and whether the service and its store work: totals of requests, rows or memory would reveal other models.
     """
-    body, kind = await ctx.telemetry.render(covered_by(caller))
+    body, kind = await ctx.render(covered_by(caller))
     return Response(body, media_type=kind)

@@ -6,9 +6,9 @@ allowed.
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import Depends, Header, Path, Query
 from fastapi.exceptions import RequestValidationError
@@ -40,32 +40,16 @@ DIGITS_MAX, WHOLE_MAX = 20, 2**53
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # valid names of models
 
 
-class RequestMetrics(Protocol):
-    """The monitor as the API sees it."""
-
-    def observe(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count an answered request."""
-
-    async def render(self, sees: Callable[[str], bool] | None) -> tuple[bytes, str]:
-        """All metrics and their content type; with ``sees``, only those about models that it allows."""
-
-
-class UnlabelledRows(Protocol):
-    """The watch over rows whose labels are awaited."""
-
-    def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
-        """Add a row (1, F) of a space that was predicted and is tracked."""
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """The collaborators of the endpoints."""
 
     engine: Engine
     keys: Keys
-    telemetry: RequestMetrics
+    observe: Callable[[str, str, int, float], None]  # counts an answer: route, method, status, seconds
+    render: Callable[[Callable[[str], bool] | None], Awaitable[tuple[bytes, str]]]  # metrics, as a key may see them
     drift: DriftStream
-    unlabelled: UnlabelledRows
+    note_unlabelled: Callable[[Replica, Space, Floats, ServedPrediction], None]  # watches a tracked row (1, F)
     broadcast: Broadcast
     budget: BodyBudget
     commit: str | None = None  # the commit of the code, if known

@@ -188,7 +188,7 @@ def answered(
         context: Context = request.app.context
         if RESERVED in request.scope:
             context.budget.release(request.scope)
-        context.telemetry.observe(path, request.method, response.status_code, perf_counter() - started)
+        context.observe(path, request.method, response.status_code, perf_counter() - started)
         if audited:
             asked = {"method": request.method, "route": path, "status": response.status_code, "key": OWNER.get()}
             audit.info("admin request", extra=asked)

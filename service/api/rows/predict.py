@@ -122,7 +122,7 @@ async def predict_asked(
         served = tracking.with_outside(served, outside)
         items = tracking.tracks(ctx, replica, kept, served, answer.version, identity)
         (answer.prediction_id,) = await tracking.keep(ctx, replica, 1, lambda _: items)
-        ctx.unlabelled.note(replica, space, raw, served[0])
+        ctx.note_unlabelled(replica, space, raw, served[0])
     return answer
 
 
@@ -190,7 +190,7 @@ async def _tracked(
 
     ids = await tracking.keep(ctx, replica, len(raw), items)
     for at, one in enumerate(served):
-        ctx.unlabelled.note(replica, space, raw[at : at + 1], one)
+        ctx.note_unlabelled(replica, space, raw[at : at + 1], one)
         if at % tracking.AT_ONCE == 0:
             await asyncio.sleep(0)  # others have their turn
     return ids

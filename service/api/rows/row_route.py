@@ -117,7 +117,7 @@ class RowRoute(Route):
         if RESERVED in scope:
             context.budget.release(scope)
         seconds, status = perf_counter() - started, 200 if type(found) is bytes else found.status_code
-        context.telemetry.observe(self.path, "POST", status, seconds)
+        context.observe(self.path, "POST", status, seconds)
         if access_log.on:
             access_log.write(scope, status, seconds)
         headers = [(REQUEST_ID, own), (MODEL, name.encode()), *ALWAYS]

@@ -323,7 +323,7 @@ async def test_few_models_are_watched_at_a_time(start, monkeypatch):
     paths = [await api.new({**DFOP, "watch": WATCH}) for _ in range(3)]
     for path in paths:
         await track(api, path, 60, 0.0)
-    watched = api.app.context.unlabelled
+    watched = api.app.context.note_unlabelled.__self__
     assert 2 == len(watched._watches)
     for path in paths[::-1]:  # the first one has been forgotten: its rows are new, and those of the last are not
         await track(api, path, 40, 5.0)
