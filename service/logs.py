@@ -16,7 +16,6 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, MutableMapping
-from types import TracebackType
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -70,7 +69,7 @@ def _formatter(form: LogFormat, colors: bool) -> logging.Formatter:
     if form == "json":
         last += [_ordered, structlog.processors.JSONRenderer(ensure_ascii=False)]
     else:
-        last.append(structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0, exception_formatter=_written))
+        last.append(structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0))
     return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=first, processors=last, pass_foreign_args=True)
 
 
@@ -112,8 +111,3 @@ def _parts(error: BaseException, depth: int) -> Iterator[str]:
         yield "-- which led to"
     yield "".join(traceback.format_tb(error.__traceback__))
     yield type(error).__qualname__
-
-
-def _written(stream: TextIO, found: tuple[type[BaseException], BaseException, TracebackType | None]) -> None:
-    """An exception that reached the renderer; those of records are text by then."""
-    stream.write(bare_traceback(found[1]))
