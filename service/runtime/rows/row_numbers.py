@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,10 @@ from service.runtime.rows.table import FieldPath, Table, listed
 DISCOUNT_MIN = 1e-3  # a smaller discount would forget everything at one row; the kernels have the same floor
 
 
-class _Factor(NamedTuple):
-    """A factor that rows may have: the flag of the algorithms that take it, their names, and its range."""
-
-    flag: str
-    taken: str
-    low: float
-    high: float
-
-
+# Of each factor that rows may have: the flag of the algorithms that take it, their names, and its range.
 _FACTORS = {
-    "discount": _Factor("row_discounts", "gdfop does", DISCOUNT_MIN, 1),
-    "weight": _Factor("row_weights", "all algorithms except vigo, vigod and vigow do", WEIGHT_MIN, WEIGHT_MAX),
+    "discount": ("row_discounts", "gdfop does", DISCOUNT_MIN, 1.0),
+    "weight": ("row_weights", "all algorithms except vigo, vigod and vigow do", WEIGHT_MIN, WEIGHT_MAX),
 }
 
 
@@ -69,11 +61,11 @@ def factors(table: Table, config: Config, member: str) -> Floats | None:
     values = table.discounts if member == "discount" else table.weights
     if values is None:
         return None
-    factor, path = _FACTORS[member], table.path(member)
-    if not getattr(config.algorithm, factor.flag):
+    (flag, taken, low, high), path = _FACTORS[member], table.path(member)
+    if not getattr(config.algorithm, flag):
         field = f"{member}s" if table.place is listed else member
-        raise Invalid.of(field, f"{config.algorithm_id} takes no {member} per row; {factor.taken}")
+        raise Invalid.of(field, f"{config.algorithm_id} takes no {member} per row; {taken}")
     found = numbers(values, path, table.texts)
-    wrong = np.flatnonzero((found < factor.low) | (found > factor.high))[:PROBLEMS_MAX].tolist()
-    refuse([Problem(path(at), "is out of range", f">= {factor.low:g} and <= {factor.high:g}") for at in wrong])
+    wrong = np.flatnonzero((found < low) | (found > high))[:PROBLEMS_MAX].tolist()
+    refuse([Problem(path(at), "is out of range", f">= {low:g} and <= {high:g}") for at in wrong])
     return found
