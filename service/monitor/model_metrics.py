@@ -7,7 +7,6 @@ between; a model's figures are cached until its version changes.
 import asyncio
 import math
 from collections.abc import Collection, Sequence
-from contextvars import Context
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
@@ -110,13 +109,12 @@ class ModelSeries:
     def __init__(self, pending: Pending) -> None:
         self._pending = pending
         self._known: dict[str, _Look] = {}
-        self._asked: asyncio.Task[PendingCounts] | None = None
 
     async def collect(self, replicas: Sequence[Replica]) -> list[Metric]:
         """The metrics of some models as they are now."""
         looks = [(replica.name, await self._at(replica)) for replica in replicas]
         shown = self._known = {name: look for name, look in looks if look is not None}
-        counts = await self._counts({(name, look.incarnation) for name, look in shown.items()})
+        counts = await self._counts([(name, look.incarnation) for name, look in shown.items()])
         covered = [((name, LEVEL), look.coverage) for name, look in shown.items() if look.coverage is not None]
         found = [
             metric("model_info", [(look.labels, 1) for look in shown.values()]),
@@ -138,19 +136,11 @@ class ModelSeries:
             return found
         return _look(replica)
 
-    async def _counts(self, models: set[tuple[str, str]]) -> PendingCounts:
-        """The counts that the store returns within ``PATIENCE_S``; the next scrape waits for an answer that is late."""
-        if self._asked is None:
-            self._asked = asyncio.get_running_loop().create_task(self._ask(sorted(models)), context=Context())
-        done, _ = await asyncio.wait({self._asked}, timeout=PATIENCE_S)
-        if not done:
-            return {}
-        counts, self._asked = self._asked.result(), None
-        return {model: count for model, count in counts.items() if model in models}
-
-    async def _ask(self, models: Sequence[tuple[str, str]]) -> PendingCounts:
+    async def _counts(self, models: Sequence[tuple[str, str]]) -> PendingCounts:
+        """The counts that the store returns within ``PATIENCE_S``."""
         try:
-            counts = await self._pending.counts_of(models)
-        except Unavailable:
+            async with asyncio.timeout(PATIENCE_S):
+                counts = await self._pending.counts_of(models)
+        except (Unavailable, TimeoutError):
             return {}
         return {model: count for model, count in zip(models, counts, strict=True) if count is not None}
