@@ -133,9 +133,7 @@ async def with_headers(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
     try:
         await app(asked, received, answer)
     finally:
-        route = asked.get("route")
-        logged = isinstance(route, RowRoute) or access_log.is_quiet(getattr(route, "path", None), status)
-        if access_log.on and not logged:
+        if access_log.on and not access_log.is_quiet(getattr(asked.get("route"), "path", None), status):
             access_log.write(scope, status, perf_counter() - started)
 
 

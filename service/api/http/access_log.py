@@ -11,6 +11,7 @@ from starlette.types import Scope
 from service.runtime.broadcast import OWNER
 
 PATH_MAX = 200  # most characters of a path in a line
+WRITTEN = "onepass.logged"  # key of a request's scope: its answer has a line
 PROBES = frozenset({"/healthz", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"})
 _logger = logging.getLogger("onepass.access")
 on = False  # whether answers are logged
@@ -28,7 +29,10 @@ def is_quiet(route: str | None, status: int) -> bool:
 
 
 def write(scope: Scope, status: int, seconds: float) -> None:
-    """Log an answer."""
+    """Log an answer, unless that has been done."""
+    if WRITTEN in scope:
+        return
+    scope[WRITTEN] = True
     path = "".join(letter if letter.isprintable() else "?" for letter in scope["path"][:PATH_MAX])
     asked = {"method": scope["method"], "path": path, "status": status, "ms": round(1000 * seconds, 1)}
     if (key := OWNER.get()) is not None:

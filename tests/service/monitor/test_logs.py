@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from itertools import product
 
 import httpx
 import pytest
@@ -125,6 +126,18 @@ async def test_lines_of_a_request(api, said, monkeypatch):
     assert ("HEAD", "/version", 200, "r-17") == tuple(
         answered[key] for key in ("method", "path", "status", "request_id")
     )
+
+
+async def test_answers_of_row_routes_have_one_line_each(start, said):
+    """Whether the framework is passed by, routes to them, or answers: another method, a name that no model has."""
+    api = await start(cors_origins="https://app.example")
+    path, page = await api.new(), {"Origin": "https://app.example"}
+    asked = (("POST", f"{path}/predict", 422), ("GET", f"{path}/predict", 405), ("POST", "/models/-x/predict", 404))
+    for (method, url, status), headers in product(asked, ({}, page)):
+        said.truncate(said.seek(0))
+        problem(await api.ask(method, url, json={}, headers=headers), status)
+        found = [line for line in lines(said) if line["event"] == "answered"]
+        assert [(method, url, status)] == [(line["method"], line["path"], line["status"]) for line in found]
 
 
 async def test_no_data_is_logged_and_no_secret_is_said(start, said, monkeypatch):
