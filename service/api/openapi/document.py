@@ -105,9 +105,7 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
         tags=app.openapi_tags,
         separate_input_output_schemas=False,
     )
-    problem = TypeAdapter(ProblemDocument).json_schema(ref_template=REF)
-    schemas = {**found["components"]["schemas"], **documented(), **problem.pop("$defs"), "ProblemDocument": problem}
-    schemas["InferenceError"] = TypeAdapter(InferenceError).json_schema()
+    schemas = found["components"]["schemas"] | documented()
     for unused in ("HTTPValidationError", "ValidationError", "Feature"):  # no answer has such errors and values
         schemas.pop(unused, None)
     found["components"] = {
@@ -197,7 +195,7 @@ def _inference_error(code: int) -> dict[str, Any]:
 
 
 REF = "#/components/schemas/{model}"
-_documented: list[type[Body]] = []
+_documented: list[type[Body | BaseModel]] = [ProblemDocument, InferenceError]
 
 
 def raw_body(
@@ -242,7 +240,7 @@ def raw_body(
 
 
 def documented() -> dict[str, Any]:
-    """The schemas that these bodies refer to."""
+    """The schemas that these bodies and the errors refer to."""
     adapters = [(kind, "validation", TypeAdapter(kind)) for kind in dict.fromkeys(_documented)]
     _, found = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
     schemas: dict[str, Any] = found["$defs"]
