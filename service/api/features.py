@@ -177,7 +177,7 @@ async def switch_features(
 def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
     """The id and digest of a switch, by which a retry is recognised."""
     identity = identity_of(key, None if ask.id is None else [ask.id], SWITCH, (b"switch\n", body))
-    asked = _encode((ask.action, ask.features, ask.mapping, *([ask.force] if ask.force else [])))
+    asked = _encode((ask.action, ask.features, ask.mapping, ask.force))
     return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
 
 

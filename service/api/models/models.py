@@ -18,11 +18,10 @@ from service.api.models import documents
 from service.api.models.documents import NOT_MODIFIED, columns_of, conditional, shown, tagged
 from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetrics
 from service.api.openapi.examples import CHANGES, MODELS
-from service.api.rows.idempotency import after, commit_change
+from service.api.rows.idempotency import after, commit_change, identity_of_change
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
-from service.runtime.rows.ids import REQUEST, identity_of
 from service.runtime.threads import FEATURE_BYTES, in_thread_if_large, load_algorithm, size_of_features
 
 
@@ -170,7 +169,7 @@ async def configure_model(
     configuration; a restore brings back the configuration of its version.
     """
     sent = await request.body()
-    identity = identity_of(key, None, REQUEST, (b"configure\n", sent))
+    identity = identity_of_change(request, key, sent)
 
     def plan(model: CoreModel, ids: tuple[str, ...]) -> Configure | None:
         return changes.configure(model, ctx.engine.models.admit, body, ids)
