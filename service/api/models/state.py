@@ -242,9 +242,7 @@ async def reset_model(replica: WrittenModel, request: Request, key: IdempotencyK
 class CopyBody(RequestBody):
     """The name of a copy."""
 
-    name: str = Field(
-        description="Name of the copy; it must not be taken.", json_schema_extra={"pattern": f"^{NAME.pattern}$"}
-    )
+    name: str = Field(description="Name of the copy; it must not be taken.", pattern=f"^{NAME.pattern}$")
 
 
 @router.post(
@@ -266,8 +264,6 @@ async def copy_model(
     key needs `admin` on both names.
     """
     ctx.keys.allow(request.scope[LINES], "admin", body.name)
-    if NAME.fullmatch(body.name) is None:
-        raise Invalid.of("name", "is not a model name", NAME.pattern)
     known_by = "" if key is None else printable(key, "Idempotency-Key")
     replica = await ctx.engine.replica(name, Freshness(strong=True))
     return await shown(await copies.copy(ctx.engine, replica, body.name, known_by), 201)
