@@ -1,13 +1,10 @@
 """Pauses between attempts that fail one after the other, and work that is repeated for ever."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
+from random import random
 
 from service.errors import Unavailable
-
-_chance = random.Random()  # noqa: S311  jitter keeps no secret
-"""Our own source: if a program seeded the shared one, all its processes would pause for the same times."""
 
 
 class Backoff:
@@ -18,14 +15,13 @@ class Backoff:
     Args:
         first_s: the bound of the first pause, and of the first one after ``reset``.
         most_s: the largest bound.
-        draw: returns the share of the bound to pause, in [0, 1).
 
     Attributes:
         first: whether the next pause is the first one.
     """
 
-    def __init__(self, first_s: float, most_s: float, draw: Callable[[], float] | None = None) -> None:
-        self._first_s, self._most_s, self._draw = first_s, most_s, draw or _chance.random
+    def __init__(self, first_s: float, most_s: float) -> None:
+        self._first_s, self._most_s = first_s, most_s
         self.reset()
 
     def reset(self) -> None:
@@ -35,7 +31,7 @@ class Backoff:
     def next_s(self) -> float:
         """The next pause, in seconds."""
         bound_s, self._bound_s, self.first = self._bound_s, min(2 * self._bound_s, self._most_s), False
-        return bound_s * self._draw()
+        return bound_s * random()  # noqa: S311  jitter keeps no secret
 
     async def wait(self) -> None:
         """Pause."""

@@ -152,7 +152,7 @@ def _patched(setting: Setting, seed: int) -> Iterator[None]:
         stack.enter_context(mock.patch("secrets.token_hex", side_effect=lambda _: f"{next(numbers):x}"))
         stack.enter_context(mock.patch.object(engine, "POLL_S", 1e9))
         stack.enter_context(mock.patch.object(follower, "SWEEP_S", SWEEP_S))
-        stack.enter_context(mock.patch.object(backoff, "_chance", random.Random(seed)))
+        stack.enter_context(mock.patch.object(backoff, "random", random.Random(seed).random))
         stack.enter_context(mock.patch.object(publisher, "BACKOFF_S_MAX", SWEEP_S))
         stack.enter_context(mock.patch.object(orphaned_alarms, "LOOK_S", LOOK_S))
         for theme in sorted(setting.themes & THRESHOLDS.keys()):

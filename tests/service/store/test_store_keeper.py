@@ -3,8 +3,6 @@
 import asyncio
 import logging
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,13 +15,11 @@ from service.runtime.stats import Stats
 from service.store_keeper import AGAIN_S_MAX, STEADY_S, StoreKeeper
 from tests.simulator.clock import Loop
 
-ROOT = Path(backoff.__file__).parents[2]
-FIRST = "import random; random.seed(1); from service.runtime.backoff import Backoff; print(Backoff(1.0, 8.0).next_s())"
 
-
-def test_bounds_double_up_to_the_most():
+def test_bounds_double_up_to_the_most(monkeypatch):
     """And begin again after a success."""
-    pauses = Backoff(0.1, 0.5, draw=lambda: 0.5)
+    monkeypatch.setattr(backoff, "random", lambda: 0.5)
+    pauses = Backoff(0.1, 0.5)
     assert [0.05, 0.1, 0.2, 0.25, 0.25] == [pauses.next_s() for _ in range(5)]
     assert not pauses.first
     pauses.reset()
@@ -31,18 +27,13 @@ def test_bounds_double_up_to_the_most():
     assert 0.05 == pauses.next_s()
 
 
-def test_every_length_below_the_bound_occurs():
+def test_every_length_below_the_bound_occurs(monkeypatch):
     """Pauses are spread over all of the bound, not around its end."""
-    pauses = [Backoff(1.0, 8.0, random.Random(seed).random).next_s() for seed in range(200)]
+    monkeypatch.setattr(backoff, "random", random.Random(1).random)
+    pauses = [Backoff(1.0, 8.0).next_s() for _ in range(200)]
     assert all(0 <= pause < 1 for pause in pauses)
     quarters = [sum(q <= 4 * pause < q + 1 for pause in pauses) for q in range(4)]
     assert all(30 < count < 70 for count in quarters)
-
-
-def test_two_processes_that_seed_alike_pause_differently():
-    """The source is the module's own."""
-    told = {subprocess.run([sys.executable, "-c", FIRST], cwd=ROOT, capture_output=True).stdout for _ in range(2)}
-    assert 2 == len(told)
 
 
 class Dying:
@@ -69,7 +60,7 @@ class Dying:
 @pytest.fixture
 def kept(monkeypatch, caplog):
     """Keeps a store that dies for some simulated seconds; returns it and the counters."""
-    monkeypatch.setattr(backoff, "_chance", random.Random(7))
+    monkeypatch.setattr(backoff, "random", random.Random(7).random)
     caplog.set_level(logging.INFO)
 
     def keep(lives_s, seconds):
