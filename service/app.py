@@ -8,7 +8,6 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -300,23 +299,3 @@ def _openapi(app: routes.App) -> dict[str, Any]:
         servers = {"servers": [{"url": app.root_path}]} if app.root_path else {}
         app.openapi_schema = document(app, routes.ROUTES, keys=keys) | servers
     return app.openapi_schema
-
-
-def crasher(plan: str) -> Callable[[str], None]:
-    """A failpoint that kills this process: ``POINT:N`` at the N-th time a point is passed, "" never.
-
-    For fault tests only, through ``ONEPASS_FAILPOINT``: points are "appended" (committed, not applied), "applied"
-    (applied, not answered), "alarmed" (alarms in the outbox, not published) and "published" (in the stream of drift
-    events, which this process has not noted).
-    """
-    wanted, _, count = plan.partition(":")
-    left = int(count or 1)
-
-    def failpoint(point: str) -> None:
-        nonlocal left
-        if point == wanted:
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    return failpoint

@@ -19,7 +19,7 @@ import uvicorn
 import core.numerics.lapack  # noqa: F401  before any kernel is loaded, for which Numba would import all of scipy.linalg
 from service import memory_limit
 from service.api.routes import App
-from service.app import Grace, build, crasher, end_streams, leave, refused
+from service.app import Grace, build, end_streams, leave, refused
 from service.server import descriptors
 from service.server.drain import Drain
 from service.server.http_protocol import Gate, bounded
@@ -81,7 +81,7 @@ def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, s
     grace = Grace(settings.grace_s)
     try:
         sockets = None if descriptor is None else [socket.socket(fileno=descriptor)]
-        app = build(settings, crasher(os.environ.get("ONEPASS_FAILPOINT", "")), grace, keys_file)
+        app = build(settings, grace=grace, keys_file=keys_file)
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {descriptor}: {error.strerror}", file=sys.stderr)
         return 2

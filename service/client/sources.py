@@ -20,8 +20,8 @@ FIELDS = Settings.model_fields
 SECRETS = {name for name, own in FIELDS.items() if SecretStr in (own.annotation, *get_args(own.annotation))}
 """Settings that ONEPASS_NAME_FILE may read from a file."""
 DOT_ENV = Path(".env")  # read from the working directory if it exists
-NOT_SETTINGS = {f"{PREFIX}{name}" for name in ("FAILPOINT", "CA", "CLIENT_CERT", "API_KEY", "URL")}
-"""Variables for fault tests and for the client commands."""
+NOT_SETTINGS = {f"{PREFIX}{name}" for name in ("CA", "CLIENT_CERT", "API_KEY", "URL")}
+"""Variables for the client commands."""
 WORKERS = (
     "ONEPASS_WORKERS: Onepass serves with one process; start one per core behind a balancer that hashes the model's "
     "name; unset ONEPASS_WORKERS"

@@ -14,16 +14,18 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
 from redis import Redis
 
-from service import app, embedded
+from service import app, embedded, main
 from service.client import app as commands
 from service.store.redis import private
 from tests import stores
+from tests.faults.crash_points import crasher
 
 PATIENCE_S = 60.0
 """The bound of every wait. Waits poll, so the time they take decides nothing."""
@@ -66,8 +68,10 @@ _FORKS.set_forkserver_preload([__name__, "tests.faults.preload"])
 
 
 def _onepass_serve(env: dict[str, str], log: str, plant: str, segments: int) -> None:
-    """Run ``onepass serve`` in a fresh process, broken in one way if a plant is named."""
+    """Run ``onepass serve`` in a fresh process, broken in one way if a plant is named; ONEPASS_FAILPOINT kills it."""
     app.TICK_SEGMENTS_MAX = segments
+    if plan := env.pop("ONEPASS_FAILPOINT", ""):
+        main.build = partial(main.build, failpoint=crasher(plan))
     if plant:
         from tests.faults import plants
 
