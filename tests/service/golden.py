@@ -13,7 +13,7 @@ from pathlib import Path
 from service.api.routes import ROUTES
 from service.app import create_app
 from service.settings import Settings
-from tests.service.route_table import routes_of
+from tests.service.route_table import id_of, routes_of
 
 FILES = Path(__file__).parent / "golden_files"
 COMMAND = "python -m tests.service.golden"
@@ -33,7 +33,7 @@ def openapi() -> str:
 
 def routes() -> str:
     """A line per route, by path."""
-    scopes = {route.id: route.scope for route in ROUTES}
+    scopes = {id_of(route): route.scope for route in ROUTES}
     found = sorted(routes_of(create_app()), key=lambda route: (route[1], route[0]))
     return "\n".join(f"{method:7}{path:58}{scopes.get(f'{method} {path}', 'page')}" for method, path in found)
 

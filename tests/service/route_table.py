@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 
+from service.api.http.route import Route
 from tests.service.api_fixtures import DFOP, JSON, ROW, STATE
 
 TABLE = {"columns": ["a", "b"], "data": [[0.25, -0.5], [1, 2]]}
@@ -35,6 +36,11 @@ class Row(NamedTuple):
             return {"headers": {}}
         text = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
         return {"content": text, "headers": dict(self.media)}
+
+
+def id_of(route: Route) -> str:
+    """A route in words: ``GET /models``."""
+    return f"{route.method} {route.path}"
 
 
 SORTS = ("sort=rows", "sort=updated", "sort=worst")

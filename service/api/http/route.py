@@ -106,11 +106,6 @@ class Route(APIRoute):
         return min(self.methods or ())
 
     @property
-    def id(self) -> str:
-        """The route in words: ``GET /models``."""
-        return f"{self.method} {self.path}"
-
-    @property
     def scope(self) -> Rights:
         """The scope that a key needs; "public" if none is needed."""
         return "public" if self._guard is None else self._guard.scope

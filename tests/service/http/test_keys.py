@@ -11,6 +11,7 @@ from service.app import build
 from service.errors import Forbidden, TooManyRequests, Unauthorized
 from service.settings import Settings
 from tests.service.api_fixtures import DFOP, problem
+from tests.service.route_table import id_of
 
 SECRETS = {"reader": "s3cret-read", "learner": "s3cret-learn", "boss": "s3cret-admin", "tenant": "s3cret-tenant"}
 ALLOWED = {"reader": "read", "learner": "learn", "boss": "admin", "tenant": "admin:t-*+shared"}
@@ -46,7 +47,7 @@ STRANGERS = [
 """Headers without a key."""
 
 
-@pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
+@pytest.mark.parametrize("route", GUARDED, ids=id_of)
 async def test_nobody_without_a_key_gets_in(locked, route):
     """Every route but the public ones: 401, whatever else is wrong with the request, and nothing is echoed."""
     for name, headers in (*(("common", each) for each in STRANGERS), ("nobody", STRANGERS[1]), ("-bad", {})):
@@ -73,7 +74,7 @@ async def test_a_key_is_sent_in_either_header(locked):
         assert 200 == (await locked.ask("GET", "/models/common", headers=headers)).status_code
 
 
-@pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
+@pytest.mark.parametrize("route", GUARDED, ids=id_of)
 async def test_a_key_is_looked_at_first(locked, route):
     """Below the scope of a route, and of models beyond its patterns, 403 whatever the name and the body are."""
     weak = [

@@ -13,7 +13,7 @@ from tests.alarms import JOINS
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.drift.test_api_drift import raise_alarms
 from tests.service.event_client import EventClient, listening
-from tests.service.route_table import API, PAGES, ROUTES_OF_ALL, ROUTES_OF_ONE, filled, routes_of
+from tests.service.route_table import API, PAGES, ROUTES_OF_ALL, ROUTES_OF_ONE, filled, id_of, routes_of
 
 pytestmark = pytest.mark.usefixtures("alarming")
 
@@ -76,7 +76,7 @@ async def test_every_route_has_a_row(guarded):
     """A route that is added has to say here what it needs, and which request it takes."""
     expected = {tuple(route.split(" ", 1)) for route in API} | {("GET", path) for path in PAGES}
     assert expected == {*routes_of(guarded.app)}
-    assert {route.id: route.scope for route in ROUTES} == {route: row.scope for route, row in API.items()}
+    assert {id_of(route): route.scope for route in ROUTES} == {route: row.scope for route, row in API.items()}
 
 
 async def test_a_page_is_the_same_for_every_model(guarded):
