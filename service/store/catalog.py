@@ -27,7 +27,7 @@ decoded in one turn of the event loop."""
 
 Wanted = Callable[[str], bool]  # whether a list is to have a model of this name
 
-_META = ("incarnation", "config", "version", "uid", "created", "updated", "expired", "summary", "code", "origin")
+_META = ("incarnation", "config", "version", "uid", "created", "updated", "summary", "code", "origin")
 _CREATE = script("basics", "create")
 
 DELETED_MS = 7 * 86_400_000
@@ -59,7 +59,6 @@ class ModelMeta:
     uid: str
     created_ms: int
     updated_ms: int
-    expired: int  # tracked predictions that were swept without a label
     summary: bytes = b""  # the stored record; empty: none
     state_version: int = STATE_VERSION  # of the code that appended
     based: bool = False  # it is a copy: it began with a snapshot, not as a model that has learned nothing
@@ -111,12 +110,12 @@ class Catalog:
     async def read(self, name: str) -> ModelMeta | None:
         """The model of that name, or None."""
         (answer,) = await self._connection.ask(("HMGET", meta_key(name), *_META))
-        incarnation, config, version, uid, created, updated, expired, summary, code, origin = answer
+        incarnation, config, version, uid, created, updated, summary, code, origin = answer
         if incarnation is None:
             return None
         head, times = (int(version), uid.decode()), (int(created), int(updated))
         record, state, based = summary or b"", int(code or STATE_VERSION), origin is not None
-        return ModelMeta(name, incarnation.decode(), config, *head, *times, int(expired or 0), record, state, based)
+        return ModelMeta(name, incarnation.decode(), config, *head, *times, record, state, based)
 
     async def delete(self, name: str) -> bool:
         """Delete the model that has the name now, with all its keys; False if there is none."""

@@ -66,7 +66,6 @@ class ReadOn:
 
     code: Code  # "other": the next entry was written by code of another state version, which this one does not apply
     head: int  # version of the log's last entry
-    head_uid: str
     entries: tuple[RawEntry, ...] = ()  # those after the version, up to the first of another state version
     complete: bool = True  # whether these reach the head
     left_bytes: int = 0  # size of the next entry if it alone exceeds the bytes asked for, and was not returned
@@ -75,15 +74,15 @@ class ReadOn:
 def read_on(answer: list[Any], version: int) -> ReadOn:
     """The reply of READ_AFTER to a replica at ``version``."""
     if answer[0] != b"ok":
-        return ReadOn(answer[0].decode(), answer[1], answer[2].decode())
-    head, head_uid, complete, items, left = answer[1], answer[2].decode(), answer[3], answer[4], answer[5]
+        return ReadOn(answer[0].decode(), answer[1])
+    head, _, complete, items, left = answer[1:]
     if items and _state(items[0]) not in {0, STATE_VERSION}:
-        return ReadOn("other", head, head_uid)
+        return ReadOn("other", head)
     try:
         found = entries(items, version)
     except (IndexError, ValueError):
-        return ReadOn("foreign", head, head_uid)
-    return ReadOn("ok", head, head_uid, found, bool(complete) and len(found) == len(items), left)
+        return ReadOn("foreign", head)
+    return ReadOn("ok", head, found, bool(complete) and len(found) == len(items), left)
 
 
 def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:

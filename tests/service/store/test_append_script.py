@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from service.store.catalog import Catalog
 from service.store.log.appends import RememberedIds, SeenId, SegmentIn, SegmentOut
 from service.store.log.entries import RawEntry
+from service.store.pending import Pending
 from tests.service.store_fixtures import INCARNATION, Model, many, one
 
 ADDED = SegmentOut("added")
@@ -291,7 +292,7 @@ async def test_pending_predictions_leave_with_their_segment(model):
     await model.append(one("a", pending="p1"), one("a", pending="p2"), one("b", pending="p3"), id_cap=1)
     assert [[b"p2", b"p3"]] == [sorted((await model.connection.ask(("HKEYS", keys.pending)))[0])]
     assert (1, 1, 1, 2, 2) == await model.shape()
-    assert 1 == (await Catalog(model.connection).read("m")).expired
+    assert 1 == (await Pending(model.connection).counts("m", INCARNATION))[1]
 
 
 async def test_what_fails_for_one_model_does_not_concern_another(model):

@@ -20,7 +20,7 @@ async def test_a_new_model_stands_at_version_zero(connection):
     config = bytes(range(256))
     assert Existing("inc1", config, created=True) == await catalog.create("m", "inc1", config)
     meta = await catalog.read("m")
-    assert ModelMeta("m", "inc1", config, 0, "inc1", meta.created_ms, meta.created_ms, 0) == meta
+    assert ModelMeta("m", "inc1", config, 0, "inc1", meta.created_ms, meta.created_ms) == meta
     (now,) = await connection.ask(("TIME",))
     assert 10_000 > abs(meta.created_ms - int(now[0]) * 1000)
 

@@ -60,7 +60,6 @@ async def test_an_expired_prediction_is_gone_before_it_is_swept(model):
     assert [None] == await pending.track_many([track("c", cap=1)])
     assert (0, 0, 0, 1, 1) == await model.shape()
     assert (1, 2) == await pending.counts("m", INCARNATION)
-    assert 2 == (await Catalog(model.connection).read("m")).expired
     assert (0, 0) == await pending.counts("m", "inc0") == await pending.counts("nobody", INCARNATION)
 
 
@@ -120,7 +119,7 @@ async def test_what_is_past_its_time_is_removed_in_pieces(model):
     assert [Swept(min(left - 2, 10_000), 3, False)] == await sweep(model.connection, [M], 10_000)
     assert [Swept(0, 0, False)] == await sweep(model.connection, [M], 10_000)
     assert (2, 1, 1, 1, 1) == await model.shape()
-    assert 5 == (await Catalog(model.connection).read("m")).expired
+    assert 5 == (await Pending(model.connection).counts("m", INCARNATION))[1]
 
 
 async def test_of_a_model_that_is_gone_nothing_is_removed(model):
