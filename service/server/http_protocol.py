@@ -6,6 +6,7 @@
     a body                                    ``progress``                       408, closed
     an answer that the client does not read   ``progress``                       cut off
     requests that wait                        WAITING_MAX                        closed after the last answer
+    a stream whose client sends no more       STREAM_S                           closed
     connections                               ``Gate``                           503 with Retry-After, closed
 
 The parser itself has no limits: it collects header lines, and the parts of one, for as long as they come. And uvicorn
@@ -45,6 +46,7 @@ HEAD_S = 10.0  # from the first byte of a head (or from connecting) to its last
 WAITING_MAX = 16  # requests that wait behind the current one; neither one more nor what follows it is read
 LINGER_S = 1.0
 """How long the input of a refused connection is read and dropped: closing earlier could lose the client its answer."""
+STREAM_S = 1.0  # pause between two looks whether the last answer of a connection is a stream
 REFUSED_OPEN_MAX = 32  # excess connections that still get a 503; further ones are closed immediately
 WARN_S = 10.0  # pause between two warnings that connections are refused
 
@@ -142,6 +144,27 @@ class _Bounded(HttpToolsProtocol):
         if self.pipeline:  # uvicorn tells only the last request
             self._tell_gone(self.in_work)
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always closes
+        """Whether to stay open, until the request that has been read in full is answered.
+
+        A client that has left for good looks no different. An answer of unknown length may have no end, and ends here.
+        """
+        cast("Held", self.transport).flush()  # the loop closes the transport, which then takes nothing more
+        if not self._answering or not self.transport.can_write_eof():  # TLS has no half-closed connections
+            return False
+        if self.cycle.chunked_encoding or (self.cycle.more_body and not self._in_head):
+            return False
+        self.deaf, self.cycle.keep_alive = True, False  # uvicorn closes after the answer
+        self.loop.call_later(STREAM_S, self._end_stream)
+        return True
+
+    def _end_stream(self) -> None:
+        if not self.transport.is_closing():
+            if self.cycle.chunked_encoding:
+                self.transport.close()
+            else:
+                self.loop.call_later(STREAM_S, self._end_stream)
 
     def pause_writing(self) -> None:
         super().pause_writing()

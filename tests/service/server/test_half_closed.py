@@ -1,0 +1,170 @@
+"""Clients that send no more once they have asked: what was asked in full is answered, and nothing is kept for them."""
+
+import asyncio
+
+import pytest
+from starlette.responses import StreamingResponse
+
+from service.server import http_protocol
+from tests.service.local_server import LocalServer, running
+from tests.service.server.test_http_protocol import GET, POST, echo, read_answer, status
+from tests.service.server.test_pipelining import HEALTH
+from tests.service.server.test_tls import LOOPS, SecureServer, ca, pem  # noqa: F401  fixtures
+from tests.service.waiting import until
+
+SLOW = b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+class Server(LocalServer):
+    """A server of ``echo``; /endless sends until its client is gone, /late does so after a while.
+
+    Attributes:
+        streams: answers under way that have no end.
+        ended: how many have ended.
+    """
+
+    def __init__(self) -> None:
+        async def app(scope, receive, send) -> None:
+            if scope["path"] in ("/endless", "/late"):
+                await asyncio.sleep(0.2 * (scope["path"] == "/late"))
+                await StreamingResponse(self.words())(scope, receive, send)
+            else:
+                await echo(scope, receive, send)
+
+        super().__init__(app)
+        self.streams = self.ended = 0
+
+    async def words(self):
+        self.streams += 1
+        try:
+            while True:
+                yield b"on"
+                await asyncio.sleep(0.01)
+        finally:
+            self.streams -= 1
+            self.ended += 1
+
+    async def last_answer(self, *parts: bytes, pause_s: float = 0.0) -> bytes:
+        """What comes back until the server closes, to a client that sends no more."""
+        reader, writer = await self.connect()
+        for part in parts:
+            writer.write(part)
+            await asyncio.sleep(pause_s)
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 10)
+        await until(lambda: not self.state.connections)
+        return answer
+
+
+def story_on(loop, story):
+    """Run a story with a server on one of the loops."""
+
+    async def told():
+        async with running(Server()) as server:
+            await story(server)
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(told())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_was_asked_in_full_is_answered(loop):
+    """With and without a body, at once or slowly, however many wait; then the connection is closed."""
+
+    async def story(server):
+        for sent, said in ((GET + b"\r\n", b"/ 0"), (POST + b"x" * 1000, b"/b 1000"), (SLOW, b"/slow 0")):
+            answer = await server.last_answer(sent)
+            assert (200, True) == (status(answer), answer.endswith(said))
+        assert b"connection: close" in answer
+        for last, count in ((SLOW, 2), (HEALTH, 1)):
+            answer = await server.last_answer(SLOW + HEALTH * 10 + last)
+            assert [12, count] == [answer.count(said) for said in (b"HTTP/1.1 200", b"/slow 0")]
+        large = POST.replace(b"1000", b"300000") + b"x" * 300_000
+        assert (await server.last_answer(large, pause_s=0.05)).endswith(b"/b 300000")
+
+    story_on(loop, story)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_half_a_request_is_dropped(loop):
+    """Half a head, half a body, or nothing: closed at once; what was asked in full before it is answered."""
+
+    async def story(server):
+        for half in (b"", b"\r\n", GET, POST, POST + b"x" * 999):
+            assert b"" == await server.last_answer(half)
+            answer = await server.last_answer(SLOW + half)
+            assert (1, True) == (answer.count(b"HTTP/1.1 "), answer.endswith(b"/slow 0"))
+        reader, writer = await server.connect()
+        writer.write(GET + b"\r\n")
+        assert b"/ 0" == (await read_answer(reader))[1]
+        writer.write_eof()
+        assert b"" == await asyncio.wait_for(reader.read(), 3)  # the idle connection would be kept for five seconds
+        assert [] == server.refused
+
+    story_on(loop, story)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_stream_ends(loop, monkeypatch):
+    """Whether it had begun or not: a client that has left looks no different."""
+    monkeypatch.setattr(http_protocol, "STREAM_S", 0.05)
+
+    async def story(server):
+        for path in (b"/endless", b"/late"):
+            before = server.ended
+            answer = await server.last_answer(GET.replace(b" / ", b" %b " % path) + b"\r\n", pause_s=0.05)
+            assert 200 == status(answer)
+            await until(lambda before=before: server.ended > before)
+        assert 0 == server.streams
+
+    story_on(loop, story)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_has_left_is_forgotten(loop):
+    """Its request is answered to nobody, and its connection counts no more."""
+
+    async def story(server):
+        _, writer = await server.connect()
+        writer.write(SLOW)
+        await until(lambda: server.state.tasks)
+        writer.close()
+        await until(lambda: not server.state.connections)
+        await until(lambda: not server.state.tasks)
+
+    story_on(loop, story)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_stop_waits_for_the_answer(loop):
+    """And for nothing else."""
+
+    async def story(server):
+        reader, writer = await server.connect()
+        writer.write(SLOW)
+        writer.write_eof()
+        await until(lambda: server.state.tasks)
+        await asyncio.sleep(0.05)
+        for connection in list(server.state.connections):
+            connection.shutdown()
+        assert (await asyncio.wait_for(reader.read(), 10)).endswith(b"/slow 0")
+        await until(lambda: not server.state.connections)
+
+    story_on(loop, story)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_tls_has_no_half_closed_connections(loop, ca, pem, caplog):  # noqa: F811  fixtures
+    """Its end is that of both directions; the loop has nothing to say about it."""
+
+    async def story():
+        async with running(SecureServer(pem, ca)) as server:
+            _, writer = await server.connect()
+            writer.write(SLOW)
+            await until(lambda: server.state.tasks)
+            writer.close()
+            await until(lambda: not server.state.connections)
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(story())
+    assert not [line for line in caplog.messages if "eof_received" in line]
