@@ -24,6 +24,7 @@ CURRENT: ContextVar[Scope | None] = ContextVar("onepass_request", default=None)
 """The scope of the current request; its log fields are looked up only when a line is logged."""
 
 _GIVEN = re.compile(rb"[!-~]{1,128}")
+_SPACE = 0x20
 _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-[!-~]*)?")
 """W3C Trace Context: version, trace, parent, flags; a later version may add fields."""
 _OWN = secrets.token_hex(6).encode()
@@ -32,9 +33,13 @@ _drawn: list[bytes] = []
 
 
 def begin_request(scope: Scope) -> bytes:
-    """Begin a request, unless it has begun; its id."""
+    """Begin a request, unless it has begun; its id. Blanks behind a value, which the parser leaves, are cut off."""
     if ID in scope:
         return scope[ID]  # type: ignore[no-any-return]
+    for _, value in scope["headers"]:
+        if value and value[-1] <= _SPACE:  # or a tab
+            scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+            break
     scope[LINES] = lines = dict(reversed(scope["headers"]))
     own = lines.get(REQUEST_ID)
     if own is None or _GIVEN.fullmatch(own) is None:

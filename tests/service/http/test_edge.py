@@ -1,6 +1,7 @@
 """What every answer has: the request's id, its model, headers for browsers; and what routes of rows do by hand."""
 
 import asyncio
+import gzip
 import json
 import re
 from functools import partial
@@ -43,6 +44,31 @@ async def test_head_leaves_no_stream_open(api, monkeypatch):
     monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
     for _ in range(3):
         assert 200 == (await api.ask("HEAD", "/drift/stream")).status_code
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", " \t "])
+async def test_blanks_behind_a_value_do_not_belong_to_it(api, blank):
+    """A key is the same key, in routes of rows and others; so are an id, a length, a media type and a coding."""
+    path, label, seen = await api.learnt(), {"label": "UP"}, {"Idempotency-Key": f"k{blank}"}
+    for route, body in (("feedback", ROW | label), ("feedback/batch", [ROW | label])):
+        first = await api.post(f"{path}/{route}", body, headers={"Idempotency-Key": f"k-{route}"})
+        again = await api.post(f"{path}/{route}", body, headers={"Idempotency-Key": f"k-{route}{blank}"})
+        assert (first["version"], True) == (again["version"], again["duplicate"])
+    for _ in range(2):
+        await api.post(f"{path}/reset", headers=seen)
+        seen = {"Idempotency-Key": "k"}
+    assert 6 == (await api.get(path))["version"]  # one reset
+    kind = {"Content-Type": f"application/json{blank}", "X-Request-ID": f"own{blank}"}
+    answer = await api.ask("POST", f"{path}/predict", content=json.dumps(ROW), headers=kind)
+    assert (200, "own") == (answer.status_code, answer.headers["x-request-id"])
+    packed = {"Content-Encoding": f"gzip{blank}"}
+    assert (
+        200
+        == (
+            await api.ask("POST", f"{path}/predict", content=gzip.compress(json.dumps(ROW).encode()), headers=packed)
+        ).status_code
+    )
+    assert 200 == (await api.ask("HEAD", "/drift/stream", headers={"Last-Event-ID": f"0-0{blank}"})).status_code
 
 
 async def test_a_method_that_a_path_does_not_have(api):

@@ -70,6 +70,7 @@ async def test_a_key_is_sent_in_either_header(locked):
         {"Authorization": f"Bearer {SECRETS['reader']}"},
         {"Authorization": f"bearer  {SECRETS['reader']} "},
         {"X-API-Key": SECRETS["reader"]},
+        {"X-API-Key": SECRETS["reader"] + " "},
     ):
         assert 200 == (await locked.ask("GET", "/models/common", headers=headers)).status_code
 
