@@ -9,7 +9,7 @@ takes three steps, in this order:
 3. If they are still refused and all their ids have been seen, give the first answer again (``answer_if_seen``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -67,19 +67,34 @@ async def commit_change(
     ``plan`` makes the entry from the model at the log's head and the ids, None if nothing changes; ``size_of`` is its
     cost, in bytes of a body. Returns the model and the answer, None if nothing changes. Raises what ``plan`` raises.
     """
-    engine = ctx.engine
-    replica = await engine.replica(name, Freshness(strong=True))
+    replica = await ctx.engine.replica(name, Freshness(strong=True))
+
+    def planned() -> Awaitable[Segment | None]:
+        return in_thread_if_large(size_of(replica.model), plan, replica.model, identity.ids)
+
     try:
-        segment = await in_thread_if_large(size_of(replica.model), plan, replica.model, identity.ids)
+        return replica, await _commit(ctx, replica, identity, planned)
+    except RequestConflict as error:
+        if not error.problems:  # a change that came first rules it out: the answer is that to a request after both
+            await planned()
+        raise
+
+
+async def _commit(
+    ctx: Context, replica: Replica, identity: Identity, planned: Callable[[], Awaitable[Segment | None]]
+) -> Reply | None:
+    try:
+        segment = await planned()
     except (*REFUSED, NotFound) as error:
-        return replica, await answer_if_seen(ctx, replica, identity, error)
+        return await answer_if_seen(ctx, replica, identity, error)
     if segment is None:
-        return replica, None
+        return None
     if isinstance(segment, Promote | Withdraw):
-        known = await engine.store.log.lookup(name, replica.incarnation, identity.ids) if identity.ids else []
+        log = ctx.engine.store.log
+        known = await log.lookup(replica.name, replica.incarnation, identity.ids) if identity.ids else []
         if not any(known):  # a retry's snapshot would show the model after the step
-            await engine.snapshotter.guard(replica)
-    return replica, await replica.inbox.submit(segment, identity.digests)
+            await ctx.engine.snapshotter.guard(replica)
+    return await replica.inbox.submit(segment, identity.digests)
 
 
 async def after(ctx: Context, name: str, reply: Reply | None) -> Replica:

@@ -1,5 +1,7 @@
 """Challengers: learners beside a model's own, over HTTP and on every replica; promotions on request."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -196,6 +198,21 @@ async def test_a_challenger_that_is_not_shown_to_be_better_is_promoted_by_force_
     assert [3] == await versions(api, path)
     assert "rls" == (await promote(api, path, "previous")).json()["config"]["algorithm"]
     assert "learner_rows" not in (await api.get(path))["info"]
+
+
+async def test_only_one_of_those_who_ask_at_once_finds_a_challenger(api):
+    """It is deleted, or promoted, once; for the others there is none, as for whoever asks later."""
+    path = await api.learnt()
+    for method, way, done in (("DELETE", "", 204), ("POST", "/promote", 200)):
+        await put(api, path, "fast", VIGO)
+        body = {"json": FORCE} if way else {}
+        url, keys = f"{path}/challengers/fast{way}", [{"Idempotency-Key": f"{method}{number}"} for number in range(5)]
+        asked = [api.ask(method, url, headers=key, **body) for key in ({}, *keys)]
+        first, *others = sorted(await asyncio.gather(*asked), key=lambda answer: answer.status_code)
+        assert done == first.status_code
+        again = await asyncio.gather(*(api.ask(method, url, headers=key, **body) for key in keys))
+        for answer in (*others, *(one for one in again if one.status_code != done)):
+            assert "there is no challenger fast" == problem(answer, 404, "challenger")["detail"]
 
 
 async def test_the_snapshot_before_outlives_others_and_the_log(start):
