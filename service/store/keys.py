@@ -90,8 +90,9 @@ def meta_key(name: str) -> str:
     return f"onepass:{{{name}}}:meta"
 
 
-LABEL = "p:"
-"""What the id begins with by which the label of a tracked prediction is remembered; its prediction id follows."""
+LABEL, ROW = "p:", "i:"
+"""What the id begins with by which the label of a tracked prediction, or a row with an id of its own, is remembered;
+its prediction id, or that id, follows."""
 
 TEXT = ("utf-8", "surrogatepass")
 """How a client's text is encoded: total, since one odd id must not fail the pipeline it shares with other models."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from service.errors import Unavailable
 from service.store.due_labels import DueLabels
-from service.store.keys import ModelKeys, raw, text
+from service.store.keys import LABEL, ROW, ModelKeys, raw, text
 from service.store.log.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
@@ -32,7 +32,7 @@ class Track:
     ttl_ms: int
     cap: int
     id_cap: int
-    label_id: str = ""
+    given: bool = False  # the id is the client's own: labels may have it already
     due_ms: int | None = None  # when it is learned as the label of the configuration; None: never
 
 
@@ -112,7 +112,8 @@ def _track_call(item: Track) -> Call:
     keys = ModelKeys(item.name, item.incarnation)
     limits = item.ttl_ms, item.cap, item.id_cap
     due = "" if item.due_ms is None else item.due_ms
-    args = (item.incarnation, raw(item.prediction_id), item.blob, *limits, raw(item.label_id), due)
+    known = [raw(kind + item.prediction_id) for kind in (LABEL, ROW)] if item.given else []
+    args = (item.incarnation, raw(item.prediction_id), item.blob, *limits, due, *known)
     seen = keys.idempotency_expiry, keys.idempotency
     return Call(_TRACK, (keys.meta, keys.pending, keys.pending_due, *seen, keys.labels_due), args)
 

@@ -17,7 +17,6 @@ from core.problems import Invalid, Problem
 from service.api.http.context import Context
 from service.errors import IdsFull, PendingFull, RequestConflict, Unavailable, no_model
 from service.runtime.replicas.replica import Replica
-from service.runtime.rows.ids import PREDICTION
 from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table
 from service.runtime.threads import in_thread_if_large
@@ -95,12 +94,11 @@ def tracks(
     if due is not None and due["then"] != "drop":
         due_ms, grace_ms = ttl_ms, GRACE_MS
     life = (ttl_ms + grace_ms, bounds.pending_max, bounds.committer.ids_max)
-    label_id = "" if given is None else PREDICTION + given
     found = []
     for (space, raw), one in zip(rows, served, strict=True):
         identity = secrets.token_urlsafe(15) if given is None else given
         blob = codec.encode_tracked(space.id, raw, one, version, grace_ms)
-        found.append(Track(replica.name, replica.incarnation, identity, blob, *life, label_id, due_ms))
+        found.append(Track(replica.name, replica.incarnation, identity, blob, *life, given is not None, due_ms))
     return found
 
 
@@ -119,7 +117,7 @@ async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice]
         some = await in_thread_if_large(ROW_BYTES * (part.stop - begin), make, part)
         outcomes = await pending.track_many(some)
         for item, found in zip(some, outcomes, strict=True):
-            if found is None or (isinstance(found, Unavailable) and not item.label_id):
+            if found is None or (isinstance(found, Unavailable) and not item.given):
                 kept.append(item.prediction_id)
         for found in outcomes:
             if found is not None:
@@ -135,7 +133,8 @@ def _refusal(ctx: Context, replica: Replica, outcome: TrackOutcome) -> Exception
         return no_model(replica.name)
     if outcome == "known":
         return RequestConflict(
-            "a prediction with this id is waiting for its label or has it", [Problem("id", "is in use", "another id")]
+            "a prediction with this id is waiting for its label, or a label has this id",
+            [Problem("id", "is in use", "another id")],
         )
     if outcome == "full":
         return PendingFull(f"model {replica.name} has the maximum number of tracked predictions waiting")

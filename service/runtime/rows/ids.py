@@ -11,13 +11,13 @@ import numpy as np
 from core.problems import Invalid, Problem
 from service.runtime.rows.row_validation import Labels
 from service.runtime.rows.table import FieldPath, check_size
-from service.store.keys import LABEL
+from service.store.keys import LABEL, ROW
 from service.store.log.codec import digest_of
 
 NO_IDENTITY = "is not 1 to 200 printable characters, or an integer"
 Id = str | int
 """An id as the client sends it: 17 and "17" are one id."""
-ID, PREDICTION, REQUEST, OVERLAP, SWITCH = "i:", LABEL, "k:", "o:", "s:"
+ID, PREDICTION, REQUEST, OVERLAP, SWITCH = ROW, LABEL, "k:", "o:", "s:"
 """Prefixes that separate ids of labelled rows, prediction ids, Idempotency-Keys, ids of overlap rows and of switches:
 a row may train a mapping before its label arrives, with the same id."""
 UNLABELLED = "overlap"  # the digest of every overlap row: a repeated id is not compared further

@@ -132,6 +132,27 @@ async def test_whole_numbers_are_numbers(api, datatype):
     assert answer["outputs"] == packed["outputs"]
 
 
+@pytest.mark.parametrize(
+    ("datatype", "pair"),
+    [
+        ("FP16", [65_519, -65_504]),
+        ("FP32", [3.4028235e38, 7]),  # the largest one, as clients write it
+        ("INT8", [127, -128]),
+        ("INT16", [1.0, -3.0]),  # JavaScript's whole numbers are such numbers, too
+        ("INT64", [2**63 - 1, -(2**63)]),
+        ("UINT64", [2**64 - 1, 0]),
+        ("BOOL", [0, 1]),
+    ],
+)
+async def test_every_element_of_a_datatype_is_taken(api, datatype, pair):
+    """The largest and the smallest, and whatever clients write them as."""
+    path = await api.shared()
+    batch = await api.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [pair]})
+    tensor = {"name": "features", "datatype": datatype, "shape": [1, 2], "data": pair}
+    answer = await api.post(f"{v2(path)}/infer", {"inputs": [tensor]})
+    assert batch["predictions"] == data(answer)["prediction"]
+
+
 async def test_missing_values(api):
     """A null in JSON and NaN in binary numbers, where the model fills them; else they are refused by name."""
     path = await api.learnt(missing="mean", rows=9)
@@ -201,7 +222,8 @@ async def test_the_present_version_alone_can_be_asked(api):
 
 async def test_a_tracked_row_is_learned_by_its_id(api):
     """The request's id is the prediction id; pending or seen it is 409; the label is scored by what was said."""
-    path = await api.learnt(rows=9)
+    path = await api.learnt(rows=8)
+    await api.post(f"{path}/feedback", {"features": features(1), "label": "UP", "id": "order-16"})
     ask = {"id": "order-17", "inputs": [matrix(1)], "parameters": {"track": True}}
     before = await api.get(path)
     answer = await api.post(f"{v2(path)}/infer", ask)
@@ -213,7 +235,8 @@ async def test_a_tracked_row_is_learned_by_its_id(api):
     assert "id" in problem(await api.ask("POST", f"{v2(path)}/infer", json=ask), 409)["error"]
     learned = await api.post(f"{path}/feedback", {"prediction_id": "order-17", "label": "UP"})
     assert (said, before["rows"] + 1) == (learned["prediction"], learned["rows"])
-    problem(await api.ask("POST", f"{v2(path)}/infer", json=ask), 409)
+    for seen in ("order-17", "order-16"):
+        problem(await api.ask("POST", f"{v2(path)}/infer", json={**ask, "id": seen}), 409)
     made = await api.post(f"{v2(path)}/infer", {**ask, "id": ""})
     assert made["id"] == made["parameters"]["prediction_id"] != ""
     await api.post(f"{path}/feedback", {"prediction_id": made["id"], "label": "UP"})
