@@ -1,7 +1,7 @@
 """Turns the body of an inference request (JSON, then binary data) into rows that a model can predict.
 
-Binary data are little-endian, row by row, in the native size of the datatype; NaN is a missing value. The model decides
-which JSON values are valid, as in ``/predict/batch``.
+Binary data are little-endian, row by row, in the native size of the datatype; NaN is a missing value. JSON values are
+those of the datatype, or null; the model decides which of them are valid, as in ``/predict/batch``.
 """
 
 import math
@@ -28,6 +28,14 @@ from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table, check_size
 
 LISTS_OF_INPUT = 5  # most lists and objects of one input, in addition to its rows
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    name: (float(np.finfo(kind).min), float(np.finfo(kind).max))
+    if name in v2.FLOATS
+    else (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
+    for name, kind in v2.NUMBERS.items()
+    if name != v2.BOOL
+}
+"""The smallest and the largest number of each datatype."""
 TensorValues = list[Any] | NDArray[Any]
 
 
@@ -109,7 +117,41 @@ def _from_json(own: v2.InputTensor) -> list[Any]:
         data = [*chain.from_iterable(data)]
     if not isinstance(data, list) or len(data) != size:
         raise Invalid.of(f"{own.name}.data", "is not a list of its elements", f"{size} of them, or rows of them")
+    if not _all_fit(own.datatype, data):
+        odd = next((at for at, value in enumerate(data) if not _fits(own.datatype, value)), None)
+        if odd is not None:
+            place = [odd] if len(own.shape) == 1 else [*divmod(odd, own.shape[1])]
+            raise Invalid.of(f"{own.name}{''.join(f'[{at}]' for at in place)}", f"is not {own.datatype}")
     return data
+
+
+def _all_fit(datatype: str, data: list[Any]) -> bool:
+    """Whether all elements plainly belong to a datatype, which takes less than a look at each."""
+    kinds = {*map(type, data)}
+    if datatype not in _BOUNDS:
+        return kinds <= {bool if datatype == v2.BOOL else str}
+    if not kinds <= ({int, float} if datatype in v2.FLOATS else {int}):
+        return False
+    low, high = _BOUNDS[datatype]
+    return low <= min(data, default=0) and max(data, default=0) <= high
+
+
+def _fits(datatype: str, value: Any) -> bool:
+    """Whether a JSON value belongs to a datatype: a number that it can hold, 0 and 1 for BOOL as well; null to any."""
+    if value is None or datatype == v2.BYTES:
+        return value is None or type(value) is str
+    if datatype == v2.BOOL:
+        return type(value) in (bool, int, float) and value in (0, 1)
+    if type(value) not in (int, float):
+        return False
+    low, high = _BOUNDS[datatype]
+    if low <= value <= high:
+        return datatype in v2.FLOATS or value == int(value)
+    if datatype not in v2.FLOATS:
+        return False
+    with np.errstate(over="ignore"), suppress(OverflowError):
+        return bool(np.isfinite(v2.NUMBERS[datatype].type(value)))  # clients round the largest one up
+    return False
 
 
 def _from_binary(own: v2.InputTensor, blob: memoryview, announced: int) -> TensorValues:

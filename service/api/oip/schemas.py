@@ -17,6 +17,7 @@ NUMBERS = {BOOL: np.dtype("?")} | {
     for name, kind, sizes in (("FP", "f", (8, 4, 2)), ("INT", "i", (1, 2, 4, 8)), ("UINT", "u", (1, 2, 4, 8)))
     for size in sizes
 }
+FLOATS = frozenset(name for name, kind in NUMBERS.items() if kind.kind == "f")
 DATATYPES = [BYTES, *NUMBERS]
 _SHAPE = WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "maxItems": 2})
 _DATA = WithJsonSchema(
