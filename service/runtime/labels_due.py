@@ -2,7 +2,8 @@
 
 Every process looks once a second and commits what it finds as feedback to the tracked prediction. The id under which
 the store remembers the label makes that exactly once, even if other processes do the same or die meanwhile. If the own
-label came first, the store says so.
+label came first, the store says so. If the model refuses the label, as after a reset to other features, the prediction
+has expired.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import numpy as np
 from core.entry import Rows
 from service.errors import ModelDown, NotFound, OnepassError, RequestConflict
 from service.runtime.backoff import Backoff
-from service.runtime.commit.answerer import DUE
+from service.runtime.commit.answerer import DUE, Refused
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica, Reply
 from service.store.due_labels import DueLabel, DueLabels
@@ -83,6 +84,8 @@ class LabelsDueLearner:
                 raise reply
             elif not isinstance(reply, BaseException):
                 done.append(one.prediction_id)
+        if refused := sum(isinstance(reply, Refused) for reply in replies):
+            await self._due.count_refused(replica.name, replica.incarnation, refused)
         if done:
             await self._due.forget(replica.name, replica.incarnation, done)
 

@@ -76,7 +76,9 @@ class PendingList(BaseModel):
     """Tracked predictions that are waiting for their labels."""
 
     pending: list[PendingEntry]
-    expired: int = Field(ge=0, examples=[0], description="Number of predictions that expired without a label.")
+    expired: int = Field(
+        ge=0, examples=[0], description="Number of predictions that expired, or whose due label the model refused."
+    )
     next: Following
     waiting: int = Field(ge=0, examples=[1], description="Number of waiting predictions, on all pages.")
     incarnation: Incarnation

@@ -55,6 +55,10 @@ Again = Sequence[tuple[str, SeenId]]
 """Ids, each with its record in the store."""
 
 
+class Refused(RequestConflict):
+    """The model has refused what was appended by this request, not by an earlier one with the same id."""
+
+
 class Answerer:
     """Answers requests.
 
@@ -131,7 +135,7 @@ class Answerer:
         elif out.seen:
             self._answer_again(replica, job, out.seen, now)
         elif now is not None and now.refusal is not None:
-            job.reject(RequestConflict(now.refusal))
+            job.reject(Refused(now.refusal))
         elif now is not None:
             job.reply.set_result(Reply(now))
 

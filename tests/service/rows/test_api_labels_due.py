@@ -79,8 +79,16 @@ async def test_numbers_and_changes(api, monkeypatch):
     problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": one, "label": 1}), 404)
 
 
+async def expired(api, path):
+    """How many predictions have expired, once none is waiting and one has."""
+    async with asyncio.timeout(10):
+        while (found := await api.get(f"{path}/pending"))["waiting"] or not found["expired"]:
+            await asyncio.sleep(0.1)
+    return found["expired"]
+
+
 async def test_a_due_label_that_the_model_refuses(api, caplog):
-    """It is logged, and the label that comes later is told why nothing was learned."""
+    """It is logged, the prediction has expired, and the label that comes later is told why nothing was learned."""
     path = await api.new(DFOP, labels=None, labels_due={"after_s": 1, "then": {"label": "0"}})
     await api.post(f"{path}/feedback", {**ROW, "label": 0})
     one = await tracked(api, path)
@@ -94,7 +102,25 @@ async def test_a_due_label_that_the_model_refuses(api, caplog):
     assert "the label of labels_due was not learned: a label has the same JSON key as another" in found["detail"]
     metrics = await api.get(f"{path}/metrics")
     assert (1, 0) == (metrics["rows"], metrics["due_rows"])
+    assert 1 == await expired(api, path)
     assert any("due label" in record.message and "WARNING" == record.levelname for record in caplog.records)
+
+
+async def test_a_due_label_of_features_that_a_reset_has_left(start, monkeypatch):
+    """Nothing is learned, and the prediction has expired, for every service once."""
+    monkeypatch.setattr(labels_due, "LOOK_S", 0.05)
+    one, other = await start(), await start()
+    path = await one.new(DFOP, features=None, labels=None, labels_due=SILENCE)
+    await one.post(f"{path}/feedback", {**ROW, "label": "UP"})
+    await other.post(f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 3, "track": True})
+    await one.post(f"{path}/reset")
+    async with asyncio.timeout(10):
+        while (await expired(other, path)) < 3:
+            await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
+    assert (3, 3) == (await expired(one, path), await expired(other, path))
+    metrics = await one.get(f"{path}/metrics")
+    assert (0, 0) == (metrics["rows"], metrics["due_rows"])
 
 
 async def test_a_reset_forgets_and_a_copy_keeps(api):
