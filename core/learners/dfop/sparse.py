@@ -124,7 +124,7 @@ def _least_sum(M: Floats, v: Floats) -> Floats:
         b_eq=v,
         bounds=(0, None),
         method="highs-ds",
-        options={"time_limit": SOLVE_S_MAX},
+        options={"time_limit": SOLVE_S_MAX, "presolve": False},  # it finds nothing in a dense matrix
     )
     if found.status == 1:
         raise Invalid.of("names", f"are too many to recover weights for within {SOLVE_S_MAX:g} s", "fewer names")
