@@ -11,8 +11,8 @@ with weights have c_i divided by them, except in the last line):
 
 All of it is 4 D^2 operations a row, in BLAS calls that touch upper triangles only. The error is about eps / c_m, so a
 block ends before c_m < 1e-3; a leak follows at the latest there. A block that cannot be done with all digits (huge or
-wild rows, max C_ii^2 > 1e8, S not positive definite, Q spoiled) is refused with nothing changed: its halves are tried,
-and at last its rows one by one.
+wild rows, max C_ii^2 > 1e8, S not positive definite, Q spoiled, or 1e-8 or less left of some Q_ii) is refused with
+nothing changed: its halves are tried, and at last its rows one by one.
 
 Blocks end at absolute row numbers (multiples of ``block_rows``, leaks, refreshes) and where the rows of a call end. The
 same calls give the same bits; another cut gives the same numbers to round-off.
@@ -117,6 +117,8 @@ def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: flo
     moved = W + u.T @ V
     if not np.abs(moved).max() <= _WEIGHT_MAX:  # NaN compares false
         return False
+    if not inverse_follows and (np.einsum("ij,ij->j", V, V) > kernels.TAKEN_MAX * Q.diagonal()).any():
+        return False
     f += root * (np.tril(C, -1) @ u)
     W[:] = moved
     if not inverse_follows:
@@ -147,7 +149,7 @@ def _any_spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
     """Whether some row shows that Q is indefinite."""
     spoiled = False
     for i in range(G.shape[0]):
-        spoiled |= kernels.is_spoiled(diagonal, G[i], g[i])
+        spoiled |= kernels.faults(diagonal, G[i], g[i], np.inf)[0]
     return spoiled
 
 

@@ -22,9 +22,10 @@ A row of weight c counts c times in the sum, as c such rows would: its gain is c
 and R gets c x x'.
 
 **Q and R.** R, a sum of squares, does not lose digits; Q does, so it is refreshed from R (core.numerics.linalg) at
-every absolute row number divisible by 4096 (32 768 from 256 columns on), after every leak, and when a row shows that
-round-off has made Q indefinite: x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i. Of R only the upper
-triangle is kept.
+every absolute row number divisible by 4096 (32 768 from 256 columns on), after every leak, when a row shows that
+round-off has made Q indefinite: x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i, and after a row that
+leaves 1e-8 of some Q_ii or less. Such are the first rows of a large column: 1e8 takes q0 to 1e-16, and a difference
+has no digit left of that. So Q_ii > 0 always. Of R only the upper triangle is kept.
 
 **Leak.** Where the rows say nothing about a direction, forgetting drives R to zero there and Q to infinity. So a little
 is put back, with the weights unchanged, when the accumulated -ln(lam) since the last leak would pass 6.9 with one more
@@ -84,6 +85,7 @@ PREDICTION_MAX = 1e300
 MEAN_SQUARE_MIN = 1e-60
 WINSOR = 1e4  # largest square of a row that counts, in multiples of the mean square so far
 SPOILED_FACTOR = 4.0
+TAKEN_MAX = 1.0 - 1e-8  # largest part of a diagonal element of Q that a row may take before Q is refreshed
 DISCOUNT_MIN = 1e-3
 
 _ROW_MAX = 1e75
@@ -92,16 +94,22 @@ _NEGLIGIBLE = 1e-290
 
 
 @njit(cache=True, nogil=True)
-def is_spoiled(diagonal: Floats, q: Floats, g: float) -> bool:
-    """Whether round-off has made Q indefinite where this row looks: g < 0, or q_i^2 > 4 Q_ii g.
+def faults(diagonal: Floats, q: Floats, g: float, most: float) -> tuple[bool, bool]:
+    """Whether round-off has made Q indefinite where a row looks; and whether learning the row loses digits of Q.
 
-    A covariance has (e_i'Q x)^2 <= (e_i'Q e_i)(x'Q x). The factor 4 leaves round-off its due, and still bounds what one
-    row can do to Q and to the weights.
+    Indefinite: g < 0, or q_i^2 > 4 Q_ii g. A covariance has (e_i'Q x)^2 <= (e_i'Q e_i)(x'Q x). The factor 4 leaves
+    round-off its due, and still bounds what one row can do to Q and to the weights.
+
+    Lost: q_i^2 > most Q_ii. A row of weight c takes q_i^2 / (lam / c + g) of Q_ii; with (1 - 1e-8) (lam / c + g) as
+    ``most`` a lossy one leaves 1e-8 of it or less, at most half of its digits. A pass of its own would take a tenth of
+    the time of a row or more.
     """
-    spoiled = not 0.0 <= g < np.inf
+    spoiled, lost = not 0.0 <= g < np.inf, False
     for i in range(q.shape[0]):
-        spoiled |= q[i] * q[i] > SPOILED_FACTOR * diagonal[i] * g + _NEGLIGIBLE
-    return spoiled
+        square = q[i] * q[i]
+        spoiled |= square > SPOILED_FACTOR * diagonal[i] * g + _NEGLIGIBLE
+        lost |= square > most * diagonal[i]
+    return spoiled, lost
 
 
 @njit(cache=True, nogil=True)
@@ -235,7 +243,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         weight = weights[i] if weights.shape[0] else 1.0
         for k in range(columns):
             f[k] = score(W, k, x)  # Algorithm 1, lines 5 and 6: a-priori
-        spoiled = is_spoiled(diagonal, q, g)
+        spoiled, lost = faults(diagonal, q, g, TAKEN_MAX * (lam / weight + g))
         if not (refreshed and i == start):
             for k in range(scores.shape[1]):
                 scores[i, k] = _bounded(f[k] / scale, PREDICTION_MAX)
@@ -245,7 +253,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
                 add_outers(R, held, lams, count)
                 return i, SPOILED
         elif spoiled:  # even the fresh inverse sees nothing new in this row: its gain is zero
-            g = 0.0
+            g, lost = 0.0, False
             q[:] = 0.0
 
         if regression and abs(y[i] * scale) > _ROW_MAX:
@@ -272,7 +280,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         lams[count] = lam
         count += 1
         leaks = counters[FORGOTTEN] + step0 > LEAK_LIMIT
-        due = leaks or int(counters[ROWS]) & (refresh_rows - 1) == 0
+        due = leaks or lost or int(counters[ROWS]) & (refresh_rows - 1) == 0
         if due or count == HELD:
             add_outers(R, held, lams, count)
             count = 0

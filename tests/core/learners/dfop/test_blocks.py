@@ -118,6 +118,14 @@ def test_a_spoiled_covariance_is_refreshed_before_a_block():
 
 
 @pytest.mark.usefixtures("narrow")
+def test_a_block_that_would_cost_the_covariance_its_digits_is_split():
+    """No row leaves less than 1e-8 of the variance, but all 64 together do."""
+    learner = build("rls", d=1, bias=False, initial_variance=9e7)
+    learner.learn(np.random.default_rng(0).uniform(0.5, 1.0, (64, 1)), np.ones(64))
+    assert_allclose(1.0 / learner.R[0], learner.Q[0], rtol=1e-9)
+
+
+@pytest.mark.usefixtures("narrow")
 def test_blocks_end_on_the_absolute_grid(monkeypatch):
     """Blocks run from a call's first row to the next multiple of the block size, then from multiple to multiple."""
     seen, learn_block = [], core.learners.dfop.blocks.learn_block

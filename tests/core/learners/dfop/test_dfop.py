@@ -36,10 +36,10 @@ def with_bias(X):
 def batch_solution(X, y, discounts, q0):
     """The weights that minimise sum c_i (y_i - w'x_i)^2 + c_0 |w|^2 / q0, solved as one system.
 
-    Row i is scaled by the root of c_i, its final weight; the prior adds d rows.
+    Row i is scaled by the root of c_i, its final weight; the prior, with one q0 or one per weight, adds d rows.
     """
     c = np.append(np.cumprod(discounts[::-1])[::-1], 1.0)  # c_0, c_1, ... c_t
-    rows = np.vstack([X * np.sqrt(c[1:, None]), np.eye(X.shape[1]) * math.sqrt(c[0] / q0)])
+    rows = np.vstack([X * np.sqrt(c[1:, None]), np.eye(X.shape[1]) * np.sqrt(c[0] / q0)])
     targets = np.concatenate([y * np.sqrt(c[1:]), np.zeros(X.shape[1])])
     return np.linalg.lstsq(rows, targets, rcond=None)[0]
 

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.numerics.linalg import spd_inverse
-from tests.core.learners.dfop.test_dfop import build, exciting
+from tests.core.learners.dfop.test_dfop import batch_solution, build, exciting, with_bias
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -115,6 +115,26 @@ def test_a_covariance_spoiled_by_round_off_is_refreshed(spoiled):
     assert_array_equal(sound.learn(row, y[:1]).value, learner.learn(row, y[:1]).value)
     assert_array_equal(sound.Q, learner.Q)
     assert_array_equal(sound.W, learner.W)
+
+
+@pytest.mark.parametrize(("algorithm", "q0"), [("rls", 1e3), ("dfop", 10.0)])
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e12, 1e20])
+def test_a_large_column_costs_the_covariance_no_digits(algorithm, q0, scale):
+    """From the first row on variances are positive, and the next value is that of least squares solved from scratch."""
+    X, y = exciting(40)
+    X[:, 0] *= scale
+    unit, lam = np.array([scale, 1.0, 1.0, 1.0]), 0.99 if algorithm == "dfop" else 1.0
+    Z, learner = with_bias(X) / unit, build(algorithm)  # Z: what lstsq can solve
+    for i in range(len(y)):
+        told = learner.learn(X[i : i + 1], y[i : i + 1])
+        w = batch_solution(Z[:i], y[:i], np.full(i, lam), q0 * unit**2)
+        assert_allclose(Z[i : i + 1] @ w, told.value, rtol=1e-4, atol=1e-4)
+        assert np.diagonal(learner.Q[0]).min() > 0.0
+        assert np.isfinite(learner.deviations()).all()
+    assert_allclose(spd_inverse(learner.R[0]).diagonal(), learner.Q[0].diagonal(), rtol=1e-6)
+    at_once = build(algorithm)
+    at_once.learn(X, y)
+    assert_allclose(learner.Q[0].diagonal(), at_once.Q[0].diagonal(), rtol=1e-6)
 
 
 def test_a_huge_row_counts_as_a_lighter_one():
