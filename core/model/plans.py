@@ -144,7 +144,10 @@ def plan_switch(
         )
     if action != "begin":
         return Switch(action)
-    return Switch("begin", switching.next_features(features), switching.kind(mapping))
+    following = switching.next_features(features)
+    for parts in model.learners[1:]:  # challengers may have kept other experts
+        refuse(parts.switching.problems_of_buckets(following))
+    return Switch("begin", following, switching.kind(mapping))
 
 
 def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:

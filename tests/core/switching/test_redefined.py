@@ -8,6 +8,7 @@ from core.features import parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import read
 from core.model.plans import plan_switch
+from core.problems import Invalid
 from tests.core.twin import Twin
 
 OLD = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "sun"]}]
@@ -105,3 +106,27 @@ def test_bounds_and_categories_change_without_a_new_name():
     model.switch("complete")
     assert 1.0 == pytest.approx(sum(one["weight"] for one in model.machine.own.switching.report()))
     assert model.machine.prediction_schema.columns == ("a", "day=mon", "day=tue", "day=sun", "day=wed")
+
+
+@pytest.mark.parametrize("buckets", [3, 5])
+def test_buckets_that_an_expert_still_reads_stay(buckets):
+    """A hashed feature that left and comes back has its buckets or another name: b#0 of 3 is not b#0 of 4."""
+    space = ["a", {"name": "day", "type": "categorical", "buckets": 4}]
+    model = Model(space, "vigo")
+    model.learn(rows(50, ["mon", "tue", "sun"]))
+    model.switch("begin", ["a", "c"])
+    raw = np.random.default_rng(0).integers(0, 4, (20, 3)).astype(float)
+    Twin.learn(model, raw, ["up", "down"] * 10)
+    model.switch("complete")
+    model.machine.learners[0].switching.now.mixture.weights[:] = [0.9, 0.1]  # the old model is the one to be kept
+    asked = [[*space[:1], {**space[1], "buckets": number}] for number in (buckets, 4)]
+    with pytest.raises(Invalid) as refused:
+        plan_switch(model.machine, "begin", asked[0])
+    assert [("features[1]", {"name": "day", "buckets": 4})] == [
+        (one.field, one.allowed) for one in refused.value.problems
+    ]
+    model.switch("begin", asked[1])
+    assert 4 == len([name for name in model.machine.own.switching.now.recovery.targets if name.startswith("day#")])
+    assert plan_switch(model.machine, "abort")
+    model.switch("abort")
+    model.switch("begin", ["a", {**space[1], "name": "weekday", "buckets": 3}])
