@@ -19,11 +19,13 @@ error is the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is
 **Any finite input.** Values are held within 1e75, recovered ones within 1e300.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
 from core.state.layout import ROWS_MAX, Counts, Holder
@@ -40,6 +42,7 @@ ERROR_MAX = 10.0
 INPUT_MAX, ENTRY_MAX, OUTPUT_MAX = 1e75, 1e200, 1e300
 _RATE, _LATE = 0.02, 4.0
 _ALWAYS_ROWS = 8
+_LAGGED = re.compile(r"(.*) \(t-(\d+)\)", re.DOTALL)
 
 
 class FeatureRecovery(Holder, ABC):
@@ -161,12 +164,27 @@ class FeatureRecovery(Holder, ABC):
 
     @property
     def error(self) -> float | None:
-        """The mean ratio e / v on rows not yet learned, over the columns that vary; None if none does."""
-        varies = self.errors[1] > 0.0
-        if not varies.any():
-            return None
+        """The mean ratio e / v on rows not yet learned, over the columns that vary; None if none does.
+
+        With lags, the largest of the means of each lag.
+        """
+        (e, v), lags, still = self.errors, self._lags, self._still
+        counted = (v > 0.0) | still
         with np.errstate(over="ignore"):
-            return float(np.minimum(self.errors[0, varies] / self.errors[1, varies], ERROR_MAX).mean())
+            ratios = np.minimum(np.divide(e, v, out=np.ones(self.d1), where=v > 0.0), ERROR_MAX)
+        return max((float(ratios[counted & (lags == lag)].mean()) for lag in np.unique(lags[counted])), default=None)
+
+    @property
+    def _lags(self) -> Ints:
+        """The lag of each vanished column, 0 of one that is no lag column."""
+        return np.array([_unlagged(self.targets[at])[1] for at in self.vanished], dtype=np.int64)
+
+    @property
+    def _still(self) -> NDArray[np.bool_]:
+        """Which vanished lag columns did not vary although the column itself did."""
+        names = [self.targets[at] for at in self.vanished]
+        varied = {name for name, v in zip(names, self.errors[1], strict=True) if v > 0.0}
+        return np.array([name not in varied and _unlagged(name)[0] in varied for name in names], dtype=np.bool_)
 
     @property
     def problem(self) -> str | None:
@@ -175,6 +193,8 @@ class FeatureRecovery(Holder, ABC):
             return None
         if self.count < ROWS_ENOUGH:
             return f"{self.count} overlap rows are too few to recover the old features ({ROWS_ENOUGH} or more)"
+        if self._still.any():
+            return "the lag columns of the old features are not recovered: only overlap rows with labels change them"
         if self.error is not None and self.error >= ERROR_POOR:
             error = f"mapping_error {self.error:.2g}; 1 is as bad as the mean"
             return f"the old features are recovered poorly from the new ones ({error})"
@@ -218,6 +238,12 @@ class FeatureRecovery(Holder, ABC):
     def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:
         if found["solved"] > found["count"]:
             raise ValueError("the mapping is solved for more rows than it has learned")
+
+
+def _unlagged(column: str) -> tuple[str, int]:
+    """The column that a lag column is of, and its lag, from ``core.features.lags.lagged_names``; else itself, and 0."""
+    found = _LAGGED.fullmatch(column)
+    return (column, 0) if found is None else (found[1], int(found[2]))
 
 
 def rows_kept(sources: int, targets: int) -> tuple[int, bool]:

@@ -6,8 +6,11 @@ r"""The overlap period of a change of features: rows carry both spaces, and the 
     new model        trained on X2, so that it does not start from nothing (not in the paper's variant)
     trial            how well both predict labelled rows from the new space's columns alone
 
-A row of the old space trains the old model only. The old model may be the ensemble that another switch has left: the
-overlap treats it as a single model and never modifies more of it than its learning, so aborting simply drops the rest.
+A row of the old space trains the old model only, and enters no lag column of the new one: its history has new columns,
+which the row lacks, and any value in their place would teach lags that never occur. If such rows come between those of
+the union, the lag columns of both sides are of different rows; the recovery's error says so. The old model may be the
+ensemble that another switch has left: the overlap treats it as a single model and never modifies more of it than its
+learning, so aborting simply drops the rest.
 
 **The first weights of the experts after the switch.** Each labelled row is predicted, before any model learns it, by
 the old model on recovered columns and by the new model on its own. core.switching.mixture weighs both, b_r and b_n,
