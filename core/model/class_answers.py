@@ -8,8 +8,7 @@ learned before,
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
 
 The prior counts as one row, shared equally among the labels, against the n rows behind the learner. So the labels are
-equally probable before the first row, and no probability is ever 0 or 1; for K = 1 the rest belongs to a label not
-known yet.
+equally probable before the first row, and no probability is ever 0 or 1; for K = 1 the rest is of an unknown label.
 
 The answer is the label with the least expected cost, the first one of equals: with c_k the cost of missing label k
 (``class_costs``), or 1,
@@ -60,6 +59,7 @@ from core.metrics.class_kernels import AS_NOW, COUNTED, FACTS, GONE, LOSS, NOTHI
 from core.metrics.class_kernels import absorb as count_rows
 from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
 from core.model.rows import BlockRows, Returned, Scored
+from core.numerics.rows import cost_unit
 from core.state.layout import Holder
 
 MASS_MIN = 1e-6  # least m: the mass that all labels share equally after many rows
@@ -82,9 +82,9 @@ def _answer(r: Floats, order: Ints, costs: Floats, gone: Ints, known: int, rows:
             left += q[k]
         for k in range(K):
             q[k] /= left
-    best, least = -1, 0.0
+    best, least, unit = -1, 0.0, cost_unit(costs, q, known)
     for k in range(known):
-        cost = costs[k] * q[k] if costs.shape[0] else q[k]
+        cost = unit * costs[k] * q[k] if costs.shape[0] else q[k]
         if cost > least:
             best, least = k, cost
     return best

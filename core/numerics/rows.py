@@ -59,6 +59,19 @@ def dot(a: Floats, b: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
+def cost_unit(costs: Floats, q: Floats, known: int) -> float:
+    """A factor with which c_k q_k of the largest cost with q_k > 0 does not underflow: 1, unless all are below 1e-280.
+
+    ``costs``: (K,), or (0,): none; ``known``: how many of the K count.
+    """
+    largest = 0.0
+    for k in range(min(known, costs.shape[0])):
+        if q[k] > 0.0:
+            largest = max(largest, costs[k])
+    return 1e300 if 0.0 < largest < 1e-280 else 1.0
+
+
+@njit(cache=True, nogil=True)
 def score(W: Floats, k: int, x: Floats) -> float:
     """w_k'x in the order of ``dot``; by index, because a view of a row costs more than a short sum."""
     s0 = s1 = s2 = s3 = 0.0

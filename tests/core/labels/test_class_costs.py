@@ -107,3 +107,13 @@ def test_the_paper_s_variant_answers_with_the_learner_s_class(algorithm, costs):
         single.learn(row, [LABELS[label]])
     block = whole.learn(X[400:700], [LABELS[k] for k in y[400:700]])
     assert own == predicted == block.predictions[1:]
+
+
+def test_the_smallest_costs_give_the_answers_of_equal_ones():
+    """Costs whose products with probabilities no number can hold are compared all the same."""
+    algorithm, small = "dfop", 5e-324
+    tiny, equal = (said(algorithm, class_costs={"ok": cost, "fraud": cost})[1] for cost in (small, 2.0))
+    assert equal.predictions == tiny.predictions
+    ratio, far = (said(algorithm, class_costs={"ok": cost, "fraud": 40 * cost})[1] for cost in (1e-322, 1.0))
+    assert far.predictions == ratio.predictions
+    assert {"fraud"} == {*said(algorithm, class_costs={"ok": small, "fraud": 1e308})[1].predictions}
