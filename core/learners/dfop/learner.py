@@ -291,7 +291,7 @@ class Dfop(LinearLearner):
     def info(self) -> Header:
         """Rows, the window 1 / (mean rate) (None: all rows), the members' rates and weights, a regression's noise."""
         rate = float(self.mixing @ np.array(self.rates))
-        seen: Header = {"rows": self.rows, "effective_window": 1.0 / rate if rate else None}
+        seen: Header = {"rows": self.rows, "effective_window": 1.0 / max(rate, RATE_MIN) if rate else None}
         if len(self.rates) > 1:
             seen |= {"forgetting_rates": [*self.rates], "forgetting_weights": self.mixing.tolist()}
         if self.regression:

@@ -218,6 +218,13 @@ def test_info():
     assert 10 == learner.counters[0, ROWS]
 
 
+def test_the_window_of_the_smallest_rate_is_a_number():
+    """Rates below 1e-12 count as 1e-12."""
+    learner = build(forgetting_rate=5e-324)
+    learner.learn(*exciting(3))
+    assert 1e12 == learner.info()["effective_window"]
+
+
 def test_a_rate_above_one_half_is_refused_with_the_other_convention():
     """A lambda of 0.99 is refused, and the refusal names the forgetting_rate to use instead."""
     assert (
