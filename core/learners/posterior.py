@@ -4,7 +4,7 @@ Every learner has ``posterior(view)``; it returns a document whose numbers may b
 are in the learner's own terms, with ``scaling`` over scaled columns; only edges of bins are in the columns' units.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -36,7 +36,10 @@ class View(NamedTuple):
         """The view of a learner with further columns after these: all of them, or none if only some are requested."""
         whole = len(self.wanted) == len(self.names)
         more = np.arange(len(self.names), len(self.names) + len(further)) if whole else self.wanted[:0]
-        return self._replace(names=(*self.names, *further), wanted=np.concatenate([self.wanted, more]), affine=None)
+        names = dict.fromkeys(self.names)
+        for name in further:
+            names[unlike(name, names)] = None
+        return self._replace(names=tuple(names), wanted=np.concatenate([self.wanted, more]), affine=None)
 
     def by_name(self, values: Floats) -> Header:
         """Values (d,) of the requested columns, by name."""
@@ -61,6 +64,13 @@ class Shown(Protocol):
 
     def posterior(self, view: View) -> Header:
         """What the learner holds, as a document; numbers may be arrays. Changes nothing."""
+
+
+def unlike(name: str, taken: Container[str]) -> str:
+    """The name, with as many apostrophes as it takes to differ from others: a feature may be called ``a x b``, too."""
+    while name in taken:
+        name += "'"
+    return name
 
 
 def random_names(count: int) -> list[str]:

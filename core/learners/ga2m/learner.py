@@ -12,7 +12,7 @@ from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
 from core.learners.ga2m.numbers import MEAN, NOISE, NUMBER_MAX, SQUARE_MAX, VARIANCE, VARIANCE_FIRST, number_rows
 from core.learners.learner import NONE_GIVEN, RowLearner
 from core.learners.linear import column_count, linear_model, with_class
-from core.learners.posterior import View
+from core.learners.posterior import View, unlike
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
 
 _FIRST_TWO = (-0.5, 0.5)
@@ -133,8 +133,8 @@ class Ga2m(RowLearner):
             curves[view.names[j]] = self._curve(view, [j], B, W[:, j * B : (j + 1) * B])
         for a, b in combinations(range(d), 2) if C else ():
             if {a, b} <= wanted:
-                name, own = f"{view.names[a]} x {view.names[b]}", W[:, begin : begin + C * C].reshape(-1, C, C)
-                curves[name] = self._curve(view, [a, b], C, own)
+                name = unlike(f"{view.names[a]} x {view.names[b]}", {*view.names, *curves})
+                curves[name] = self._curve(view, [a, b], C, W[:, begin : begin + C * C].reshape(-1, C, C))
             begin += C * C
         return {"curves": curves, "bias": dict(zip(view.outputs, W[:, -1] + self.labels[MEAN], strict=True))}
 

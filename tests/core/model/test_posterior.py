@@ -132,6 +132,23 @@ def test_curves_add_up_to_the_score():
     assert score["yes"] - score["no"] == pytest.approx(np.log(p[yes] / p[1 - yes]), abs=1e-4)
 
 
+def test_a_pair_and_a_feature_of_its_name_are_told_apart():
+    """A feature may be called as a pair of others is, and two pairs alike: no curve and no weight hides another."""
+    names, pairs = ["a", "b", "a x b", "b x c", "c"], {"a x b'", "a x c", "a x b x c", "a x b x c'"}
+    shown = {}
+    for algorithm in ("ga2m", "auto"):
+        model = Fed({"algorithm": algorithm, "task": "regression", "features": names})
+        model.learn(_rng.normal(size=(50, 5)), _rng.normal(size=50))
+        shown[algorithm] = read.posterior(model.machine)
+    curves = shown["ga2m"]["curves"]
+    assert 5 + 10 == len(curves)
+    assert {*names, *pairs} <= curves.keys()
+    assert all(2 == len(curves[name]["edges"]) for name in pairs)
+    posteriors = [own["posterior"] for own in shown["auto"]["experts"].values()]
+    listed = [own["names"] for own in posteriors if own is not None and "names" in own]
+    assert 5 + 15 + 1 in {len(set(found)) for found in listed if pairs <= {*found}}
+
+
 def test_candidates_and_experts():
     """Shares add up to 1; the candidates' mean by share is the model."""
     model = taught("dynamic_odm", "classification", params={"scaling": "none"})
