@@ -7,6 +7,7 @@ from core.model.read import LastDrift, Summary
 from core.model.save import LearnerSpaces
 from core.state.envelope import FORMAT as STATE_VERSION
 from core.switching.phases import bytes_to_switch
+from core.switching.space_model import refuse_lag_names
 
 __all__ = [
     "STATE_VERSION",
@@ -18,6 +19,7 @@ __all__ = [
     "Summary",
     "bytes_to_switch",
     "load_kernels",
+    "refuse_lag_names",
 ]
 
 LATER = (

@@ -22,6 +22,8 @@ Which one will be kept is unknown during the overlap, so the recovery learns the
 after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,6 +36,7 @@ from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
 from core.features.row_sample import RowSample
+from core.problems import Invalid
 from core.state.envelope import Nested
 from core.switching.expert import PerRow, SpaceExpert
 from core.switching.feature_recovery import FeatureRecovery
@@ -370,6 +373,19 @@ def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
     from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.model
 
     return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
+
+
+def refuse_lag_names(configs: Sequence[Config], schema: Space) -> None:
+    """Refuse features that are called like a lag column: mappings of a switch, and weights, go by the names of columns.
+
+    Raises:
+        Invalid: naming the column.
+    """
+    for config in configs:
+        columns = row_columns(config, schema) if config.lags else ()
+        twice = [name for name, count in Counter(columns).items() if count > 1]
+        if twice:
+            raise Invalid.of("features", f"and their lags give two columns the name {twice[0]}: rename a feature")
 
 
 def _row_ranges(config: Config, schema: Space) -> Floats:

@@ -13,7 +13,7 @@ from core.config.challengers import own_fields
 from core.config.changes import CATEGORIES, LABELS
 from core.entry import Challenge, Configure, Promote, Switch, Withdraw
 from core.features import Schema, SparseSchema
-from core.model import Challenger, Model, cost, plans, read
+from core.model import Challenger, Model, cost, plans, read, refuse_lag_names
 from core.problems import Invalid, Problem
 from service.errors import NotFound, RequestConflict
 from service.runtime import admission
@@ -69,6 +69,7 @@ def challenge(
     segment, config = plans.plan_challenge(model, name, asked, most)
     space = model.prediction_schema
     if name not in model.challengers and space is not None:
+        refuse_lag_names([config], space)
         classes = max(2, len(model.labels), len(config.labels or ()))
         admit(admission.of_change([*model.configs, config], space.width, classes, "algorithm"))
     if segment is None and ids:
@@ -169,6 +170,7 @@ def switch(
     segment = plans.plan_switch(model, action, features, mapping, force)
     if segment.features is not None and segment.mapping is not None:
         following = Schema(segment.features)
+        refuse_lag_names(model.configs, following)
         admit(admission.of_switch(following, cost.bytes_to_switch(model, following, segment.mapping)))
     return segment
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from core.config import Config
 from core.config.changes import differences
 from core.features.feature import width_of
-from core.model import Summary
+from core.model import Summary, refuse_lag_names
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission
@@ -342,8 +342,10 @@ class ModelCache:
 
 def _prepared(config: Config) -> tuple[Demand | None, str, bytes]:
     """What creates a model: its demand, if the features are declared, its configuration as text, its first summary."""
-    space = config.space
-    demand = None if space is None else admission.of_columns([config], space.width)
+    space, demand = config.space, None
+    if space is not None:
+        refuse_lag_names([config], space)
+        demand = admission.of_columns([config], space.width)
     return demand, config.canonical, encode_first(Summary.first(config))
 
 

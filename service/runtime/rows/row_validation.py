@@ -15,7 +15,7 @@ from core.contract import Floats, Label
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import LabelSet, canonical_all, clashes, from_texts
-from core.model import Model
+from core.model import Model, refuse_lag_names
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, refuse, suggestion
 from service.errors import RequestConflict
 from service.runtime import admission
@@ -164,6 +164,7 @@ class RowValidator:
         values, place = table.first_values()
         features = propose([*names], values, table.texts, ignored, field, place)
         proposed = Schema(features).reading(ignored) if ignored else Schema(features)
+        refuse_lag_names(self._configs, proposed)
         self._admit(admission.of_columns(self._configs, proposed.width))
         return proposed
 

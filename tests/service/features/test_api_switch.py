@@ -169,3 +169,18 @@ async def test_a_model_is_put_again_with_the_features_of_now(api):
     assert 200 == (await api.client.patch(path, json={"on_drift": "reset"})).status_code
     for features in (OLD, NEW):
         assert 200 == (await api.ask("PUT", path, json={**put, "features": features, "on_drift": "reset"})).status_code
+
+
+async def test_features_called_like_a_lag_column_are_refused(api):
+    """Wherever they come from: a change of features, and what shows weights, would take one column for the other."""
+    lagged = {"algorithm": "rls", "task": "regression", "lags": 1}
+    refused = ["label", "b"], ["b", "b (t-1)"]
+    for at, names in enumerate(refused):
+        problem(await api.ask("PUT", f"/models/lagged{at}", json={**lagged, "features": names}), 422, "features")
+        row = {"features": dict.fromkeys(names, 1.0), "label": 1.0}
+        await api.refuses(f"{await api.new(lagged)}/feedback", 422, "features", json=row)
+        change = {"action": "begin", "features": names}
+        await api.refuses(f"{await api.new(lagged, features=['a'])}/features/switch", 422, "features", json=change)
+        plain = await api.new({**lagged, "lags": 0, "features": names})
+        await api.refuses(f"{plain}/challengers/lagged", 422, "features", method="PUT", json=lagged)
+    await api.new({**lagged, "task": "classification", "labels": ["x", "y"], "features": refused[0]})
