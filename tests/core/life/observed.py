@@ -142,12 +142,16 @@ class Observed:
             assert prediction.std is None or (np.isfinite(prediction.std) & (prediction.std >= 0)).all()
             self._check_intervals(prediction)
             return
-        labels = len(self.machine.own.answers.labels)
+        answers, shares = self.machine.own.answers, prediction.probabilities
+        labels, retired = len(answers.labels), [at for at in answers.labels.find(answers.retired) if at >= 0]
         assert ((prediction.value >= min(labels, 1) - 1) & (prediction.value < max(labels, 1))).all()
-        assert (3, labels) == prediction.probabilities.shape
-        assert ((prediction.probabilities > 0) & (prediction.probabilities < 1)).all()
+        assert (3, labels) == shares.shape
+        in_use = np.delete(shares, retired, axis=1)
+        assert ((in_use > 0) & (in_use < 1)).all()
+        assert not shares[:, retired].any()
+        assert not np.isin(prediction.value, retired).any()
         if labels > 1:
-            np.testing.assert_allclose(prediction.probabilities.sum(axis=1), 1.0, rtol=1e-9)
+            np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-9)
 
     def _check_intervals(self, prediction):
         """Finite, around the prediction, and nested by level."""
