@@ -177,14 +177,14 @@ class FeatureRecovery(Holder, ABC):
     @property
     def _lags(self) -> Ints:
         """The lag of each vanished column, 0 of one that is no lag column."""
-        return np.array([_unlagged(self.targets[at])[1] for at in self.vanished], dtype=np.int64)
+        return np.array([unlagged(self.targets[at])[1] for at in self.vanished], dtype=np.int64)
 
     @property
     def _still(self) -> NDArray[np.bool_]:
         """Which vanished lag columns did not vary although the column itself did."""
         names = [self.targets[at] for at in self.vanished]
         varied = {name for name, v in zip(names, self.errors[1], strict=True) if v > 0.0}
-        return np.array([name not in varied and _unlagged(name)[0] in varied for name in names], dtype=np.bool_)
+        return np.array([name not in varied and unlagged(name)[0] in varied for name in names], dtype=np.bool_)
 
     @property
     def problem(self) -> str | None:
@@ -240,7 +240,7 @@ class FeatureRecovery(Holder, ABC):
             raise ValueError("the mapping is solved for more rows than it has learned")
 
 
-def _unlagged(column: str) -> tuple[str, int]:
+def unlagged(column: str) -> tuple[str, int]:
     """The column that a lag column is of, and its lag, from ``core.features.lags.lagged_names``; else itself, and 0."""
     found = _LAGGED.fullmatch(column)
     return (column, 0) if found is None else (found[1], int(found[2]))

@@ -22,7 +22,6 @@ Which one will be kept is unknown during the overlap, so the recovery learns the
 after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, cast
@@ -39,7 +38,7 @@ from core.features.row_sample import RowSample
 from core.problems import Invalid
 from core.state.envelope import Nested
 from core.switching.expert import PerRow, SpaceExpert
-from core.switching.feature_recovery import FeatureRecovery
+from core.switching.feature_recovery import FeatureRecovery, unlagged
 
 if TYPE_CHECKING:
     from core.switching.mixture import Mixture
@@ -381,11 +380,12 @@ def refuse_lag_names(configs: Sequence[Config], schema: Space) -> None:
     Raises:
         Invalid: naming the column.
     """
-    for config in configs:
-        columns = row_columns(config, schema) if config.lags else ()
-        twice = [name for name, count in Counter(columns).items() if count > 1]
-        if twice:
-            raise Invalid.of("features", f"and their lags give two columns the name {twice[0]}: rename a feature")
+    lags = max(config.lags for config in configs)
+    own, columns = {*schema.columns, "label"} if lags else set(), schema.columns if lags else ()
+    for column in columns:
+        name, lag = unlagged(column.partition(" #")[0])
+        if (1 <= lag <= lags and name in own) or (column == "label" and configs[0].task == "regression"):
+            raise Invalid.of("features", f"has {column}: with lags, two columns would have one name; rename it")
 
 
 def _row_ranges(config: Config, schema: Space) -> Floats:

@@ -69,9 +69,9 @@ def challenge(
     segment, config = plans.plan_challenge(model, name, asked, most)
     space = model.prediction_schema
     if name not in model.challengers and space is not None:
-        refuse_lag_names([config], space)
         classes = max(2, len(model.labels), len(config.labels or ()))
         admit(admission.of_change([*model.configs, config], space.width, classes, "algorithm"))
+        refuse_lag_names([config], space)
     if segment is None and ids:
         one = model.challengers[name]
         segment = Challenge(name, {**own_fields(config), "promote": one.promote}, most)
@@ -170,8 +170,8 @@ def switch(
     segment = plans.plan_switch(model, action, features, mapping, force)
     if segment.features is not None and segment.mapping is not None:
         following = Schema(segment.features)
-        refuse_lag_names(model.configs, following)
         admit(admission.of_switch(following, cost.bytes_to_switch(model, following, segment.mapping)))
+        refuse_lag_names(model.configs, following)
     return segment
 
 

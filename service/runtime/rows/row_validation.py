@@ -164,8 +164,8 @@ class RowValidator:
         values, place = table.first_values()
         features = propose([*names], values, table.texts, ignored, field, place)
         proposed = Schema(features).reading(ignored) if ignored else Schema(features)
-        refuse_lag_names(self._configs, proposed)
         self._admit(admission.of_columns(self._configs, proposed.width))
+        refuse_lag_names(self._configs, proposed)
         return proposed
 
     def _raw(self, space: Space, table: Table) -> Floats:
