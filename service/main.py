@@ -82,6 +82,7 @@ def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, s
     try:
         sockets = None if descriptor is None else [socket.socket(fileno=descriptor)]
         app = build(settings, grace=grace, keys_file=keys_file)
+        memory_limit.put_compiler_away()
     except (ValueError, OSError) as error:
         print(error if isinstance(error, ValueError) else f"--fd {descriptor}: {error.strerror}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The memory that a container or another control group may take, what of it models get, and how it is given back.
+"""The memory that a container or another control group may take, what of it models get, and what is given back.
 
     PROC/self/cgroup       0::/GROUP (version 2), N:memory:/GROUP (version 1)
     CGROUPS/GROUP/memory.max, CGROUPS/memory/GROUP/memory.limit_in_bytes
@@ -19,6 +19,8 @@ REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small req
 LIMIT_MIN_MB = 384
 MAPPED_BYTES = 2**20  # blocks of that size have pages of their own, which go back to the system when they are freed
 MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h has them
+MADV_DONTNEED = 4  # as mman.h has it
+COMPILER = "libllvmlite.so"
 
 
 class TooSmall(ValueError):
@@ -69,6 +71,19 @@ def return_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(MMAP_THRESHOLD, MAPPED_BYTES)
         mallopt(ARENA_MAX, 1)
+
+
+def put_compiler_away(proc: Path = PROC) -> None:
+    """Unmap the pages of the compiler's code, 50 MB of which stay in memory once kernels have been loaded with it.
+
+    Code is never written to, so should the compiler be called again, its pages come back from the file.
+    """
+    with suppress(OSError, AttributeError):
+        madvise = ctypes.CDLL(None).madvise
+        for line in (proc / "self/maps").read_text().splitlines():
+            if line.endswith(COMPILER) and " r-xp " in line:
+                start, end = (int(address, 16) for address in line.split(" ", 1)[0].split("-"))
+                madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_DONTNEED)
 
 
 def _files(groups: Path, proc: Path) -> Iterator[Path]:
