@@ -76,12 +76,13 @@ def serve(
         _refuse_taken(settings)
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    if not _compile_kernels():
-        return 1
-    gc.disable()  # to look for cycles while all this is imported takes a tenth of the start
+    gc.disable()  # to look for cycles in what is imported takes an eighth of the start
     try:
+        if not _compile_kernels():
+            return 1
         from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
     finally:
+        gc.freeze()  # all of it stays
         gc.enable()
     return main.run(settings, keys_file=found.keys_file, descriptor=fd, ssl=https)
 

@@ -114,6 +114,7 @@ def test_a_start_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatch, caplo
     """Before it serves; where that fails one line says why, and nothing starts."""
     monkeypatch.setattr(main, "run", lambda *_, **__: 0)
     monkeypatch.setattr(gc, "disable", (cycles := Mock()).disable)
+    monkeypatch.setattr(gc, "freeze", cycles.freeze)
     monkeypatch.setattr(gc, "enable", cycles.enable)
     monkeypatch.setattr(logs, "configure", lambda *_: None)  # caplog goes on
     monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
@@ -122,7 +123,7 @@ def test_a_start_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatch, caplo
         monkeypatch.setattr(compiling, "compile_missing", missing := Mock(side_effect=error))
         assert (status, found is None) == (app.main(["serve"]), missing.called)
     assert "no kernel" == caplog.messages[-1]
-    assert [call.disable(), call.enable()] * 2 == cycles.mock_calls
+    assert [call.disable(), call.freeze(), call.enable()] * 3 == cycles.mock_calls
 
 
 @pytest.mark.slow_but("15")
