@@ -259,7 +259,11 @@ class DriftDetector(Holder):
         classes = len(counters)
         if len(means) != at.FIRST + at.PER_CLASS * classes or (self.regression and classes != 1):
             raise ValueError("means: windows of other classes")
-        if (np.abs(means) > at.ADDED_MAX * max(self.limits[0], 1)).any():
+        largest = np.full(len(means), at.ADDED_MAX)
+        largest[at.ORIGIN], by_class = at.VALUE_MAX, largest[at.FIRST :].reshape(classes, at.PER_CLASS)
+        by_class[:, at.TO_RECENT : at.LAST] *= counters[:, [at.RECENT]]
+        by_class[:, at.LAST] = at.ROOT_MAX
+        if (np.abs(means) > largest[:, None]).any():
             raise ValueError("means beyond what rows can have")
         rows = counters[:, at.COUNT]
         unfinished = (counters[:, [at.RECENT, at.PARTIAL]] >= np.maximum([self.limits[0], self._cell], 1)).any()

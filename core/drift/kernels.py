@@ -38,11 +38,9 @@ EXCEEDED = 0.1  # share of the reference batch above the limit, in regression
 SIGNIFICANT = 3.0  # number of its standard deviations for independent rows that an autocorrelation must exceed
 CORRELATION_MAX = 0.999
 GUESSING = 0.9  # the error test is off from this share of the errors of guessing on
-VALUE_MAX = 1e300
+VALUE_MAX, ROOT_MAX = 1e300, 1e150  # of a value, and of one that is squared
 ADDED_MAX = 16.0 * VALUE_MAX
-"""More than a row adds to a sum: values lie within 2 VALUE_MAX of the origin, squared steps within 4 _ROOT_MAX."""
-
-_ROOT_MAX = 1e150
+"""More than a row adds to a sum: values lie within 2 VALUE_MAX of the origin, squared steps within 4 ROOT_MAX ** 2."""
 _RANGE_MIN = 1e-300
 _SQUARES_MIN, _SQUARES_MAX = 1e-140, 1e150  # ranges in which squares neither vanish nor overflow
 
@@ -59,11 +57,11 @@ def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
         for j in range(M.shape[1]):  # short loops are faster than one with several times as many rows of M
             v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
             M[first + TO_RECENT + MEAN, j] += v
-            v = min(max(v, -_ROOT_MAX), _ROOT_MAX)
+            v = min(max(v, -ROOT_MAX), ROOT_MAX)
             M[first + TO_RECENT + SQUARE, j] += v * v
         for j in range(M.shape[1]):
             v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
-            v = min(max(v, -_ROOT_MAX), _ROOT_MAX)
+            v = min(max(v, -ROOT_MAX), ROOT_MAX)
             step = v - M[first + LAST, j]
             M[first + TO_RECENT + STEP, j] += step * step
             M[first + LAST, j] = v

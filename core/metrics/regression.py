@@ -220,6 +220,7 @@ class RegressionMetrics(PrequentialMetrics):
                 SCALARS,
                 places={
                     ROWS: WHOLE,
+                    (LEVEL, F_LEVEL): Range(-ERROR_MAX, ERROR_MAX),
                     (VAR, F_DEV): NOT_NEGATIVE,
                     WEIGHT: Range(1.0),
                     OCTAVE: Range(0.0, OCTAVES, whole=True),

@@ -218,7 +218,8 @@ def test_no_finite_row_spoils_a_state(case: Case, share: float, monkeypatch: pyt
 FORGED = [
     *(("detector of classes", "tallies", (0, at), value)
       for at, value in ((0, 0.5), (1, 20.0), (2, 1.0), (3, 2.0), (4, 1e9), (5, 1e9), (6, 1e9))),
-    *(("detector of classes", "means", place, value) for place, value in (((3, 0), 1e306), ((1, 0), 1e9))),
+    *(("detector of classes", "means", place, value)
+      for place, value in (((0, 0), 1.1e300), ((3, 0), 1e306), ((1, 0), 1e9), ((6, 0), 3.1e302), ((9, 0), 1.1e150))),
     *(("detector of numbers", "reference", at, value) for at, value in ((0, 20.0), (1, 3.0), (1, 0.5), (2, -1.0))),
     *(("metrics of classes", "ring", (3, at), value)
       for at, value in ((0, 5.0), (0, -4.0), (1, -1.0), (1, 0.5), (2, 4.0))),
