@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
-from core.state.layout import ROWS_MAX, Counts, Holder
+from core.state.layout import ROWS_MAX, Counts, Holder, Range
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE
 
 MappingKind = Literal["linear", "kernel"]
@@ -40,6 +40,8 @@ ROWS_ENOUGH = 5  # overlap rows, the paper's minimum, below which a switch warns
 ERROR_POOR = 0.8  # held-out error of a mapping above which a switch warns, too
 ERROR_MAX = 10.0
 INPUT_MAX, ENTRY_MAX, OUTPUT_MAX = 1e75, 1e200, 1e300
+INPUT = Range(-1.01 * INPUT_MAX, 1.01 * INPUT_MAX)
+"""What a state holds of inputs and their means, which are rounded."""
 _RATE, _LATE = 0.02, 4.0
 _ALWAYS_ROWS = 8
 _LAGGED = re.compile(r"(.*) \(t-(\d+)\)", re.DOTALL)

@@ -32,7 +32,7 @@ from numba import njit
 
 from core.contract import ROWS_IN, Floats, Ints
 from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
-from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, STORED_MAX, FeatureRecovery
+from core.switching.feature_recovery import ENTRY_MAX, INPUT, INPUT_MAX, OUTPUT_MAX, STORED_MAX, FeatureRecovery
 from core.switching.linear_mapping import inverse_deviations
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
@@ -72,12 +72,12 @@ class KernelMapping(FeatureRecovery):
     kind = "kernel"
     layout = Layout(
         {
-            "stored": Array("stored", "columns"),
+            "stored": Array("stored", "columns", within=INPUT),
             "errors": Array(2, "targets", within=NOT_NEGATIVE),
-            "mean": Array("targets"),
+            "mean": Array("targets", within=INPUT),
             "Z": Array("kept", "sources"),
             "A": Array("kept", "targets"),
-            "centre": Array("columns"),
+            "centre": Array("columns", within=INPUT),
             "scale": Array("sources", within=NOT_NEGATIVE),
             "ridge": RIDGE_ARRAY,
         }

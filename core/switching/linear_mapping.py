@@ -38,23 +38,25 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, Floats, Header, Ints, Weights
-from core.state.layout import NOT_NEGATIVE, Array, Layout, counts
-from core.switching.feature_recovery import ENTRY_MAX, INPUT_MAX, OUTPUT_MAX, FeatureRecovery, rows_kept
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, Range, counts
+from core.switching.feature_recovery import ENTRY_MAX, INPUT, INPUT_MAX, OUTPUT_MAX, FeatureRecovery, rows_kept
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
 
 RIDGE_PAPER = 1e-10
+SUM_MAX = 5.0 * ROWS_MAX * INPUT_MAX**2  # of products of deviations, each at most 2 INPUT_MAX
 DENSE_MAX = 2**16  # numbers of a mapping that is kept as it is, without factors
+_ENTRY, _SUM = Range(-ENTRY_MAX, ENTRY_MAX), Range(-SUM_MAX, SUM_MAX)
 _LAYOUT = Layout(
     {
-        "mean": Array("columns"),
+        "mean": Array("columns", within=INPUT),
         "errors": Array(2, "targets", within=NOT_NEGATIVE),
-        "M": Array("sources", "targets"),
-        "left": Array("rank", "sources"),
-        "right": Array("rank", "targets"),
-        "centre": Array("columns"),
+        "M": Array("sources", "targets", within=_ENTRY),
+        "left": Array("rank", "sources", within=_ENTRY),
+        "right": Array("rank", "targets", within=_ENTRY),
+        "centre": Array("columns", within=INPUT),
         "ridge": RIDGE_ARRAY,
-        "S": Array("sources", "columns"),
-        "stored": Array("rows", "columns"),
+        "S": Array("sources", "columns", within=_SUM),
+        "stored": Array("rows", "columns", within=INPUT),
     }
 )
 
