@@ -100,7 +100,6 @@ def create_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        strict_content_type=False,  # a body without a media type is read as JSON
         redirect_slashes=False,  # a redirect would name whatever host the client does
         lifespan=lifespan,
     )

@@ -94,7 +94,8 @@ class Route(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
         summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
-        own = {"summary": summary.removesuffix("."), "description": text, "operation_id": endpoint.__name__}
+        own: dict[str, Any] = {"summary": summary.removesuffix("."), "description": text}
+        own |= {"operation_id": endpoint.__name__, "strict_content_type": False}  # no media type: JSON
         if how["response_description"] == DEFAULT_DESCRIPTION:
             model, returned = how["response_model"], inspect.signature(endpoint).return_annotation
             own["response_description"] = inspect.getdoc(model if isinstance(model, type) else returned) or ""

@@ -116,6 +116,14 @@ async def test_json_goes_by_several_names(api, kind):
     assert 200 == answer.status_code
 
 
+@every_body
+async def test_a_body_without_a_media_type_is_json(api, method, path):
+    """Every route reads it, and answers by the state of the model."""
+    url = path.replace("/models/{name}", await api.learnt()).replace("{challenger}", "beside")
+    answer = await api.ask(method, url, content=json.dumps(BODIES[method, path]), headers={})
+    assert answer.status_code in {200, 201, 404, 409}, answer.text
+
+
 @pytest.fixture(scope="module")
 async def small(start):
     """A service that reads bodies of a megabyte."""
