@@ -2,8 +2,8 @@
 
 Every process looks once a second and commits what it finds as feedback to the tracked prediction. The id under which
 the store remembers the label makes that exactly once, even if other processes do the same or die meanwhile. If the own
-label came first, the store says so. If the model refuses the label, as after a reset to other features, the prediction
-has expired.
+label came first, the store says so. If the model refuses the label, as after a reset to other features, or its
+configuration no longer has one, the prediction has expired.
 """
 
 import asyncio
@@ -68,7 +68,8 @@ class LabelsDueLearner:
         due = replica.model.config.labels_due
         if due is None or due["then"] == "drop":  # since a PATCH
             ids = [one.prediction_id for one in found]
-            await self._engine.pending.drop(replica.name, replica.incarnation, ids)
+            dropped = await self._engine.pending.drop(replica.name, replica.incarnation, ids)
+            await self._count_expired(replica, dropped)
             return
         replies = await asyncio.gather(
             *[self._submit(replica, one, due["then"]["label"]) for one in found], return_exceptions=True
@@ -84,10 +85,13 @@ class LabelsDueLearner:
                 raise reply
             elif not isinstance(reply, BaseException):
                 done.append(one.prediction_id)
-        if refused := sum(isinstance(reply, Refused) for reply in replies):
-            await self._due.count_refused(replica.name, replica.incarnation, refused)
+        await self._count_expired(replica, sum(isinstance(reply, Refused) for reply in replies))
         if done:
             await self._due.forget(replica.name, replica.incarnation, done)
+
+    async def _count_expired(self, replica: Replica, count: int) -> None:
+        if count:
+            await self._due.count_expired(replica.name, replica.incarnation, count)
 
     async def _submit(self, replica: Replica, one: DueLabel, label: object) -> Reply:
         """Learn the label for one prediction's row.

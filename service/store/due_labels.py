@@ -15,7 +15,7 @@ from service.store.redis.connection import Call, Connection
 _MARK = script("basics", "mark_due")
 _MODELS = script("basics", "due_models")
 _DUE = script("basics", "due_labels")
-_REFUSED = script("basics", "count_refused")
+_EXPIRED = script("basics", "count_expired")
 _SETTLE = script("basics", "settle_due")
 GRACE_MS = 31 * 86_400_000
 """How long a prediction is kept after its label was due, in case no process is there to learn it."""
@@ -61,9 +61,9 @@ class DueLabels:
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("ZREM", keys.labels_due, *map(raw, prediction_ids)))
 
-    async def count_refused(self, name: str, incarnation: str, count: int) -> None:
-        """Count predictions as expired whose due label the model has refused: appending it has removed them."""
-        await self._connection.one(Call(_REFUSED, (ModelKeys(name, incarnation).meta,), (incarnation, count)))
+    async def count_expired(self, name: str, incarnation: str, count: int) -> None:
+        """Count predictions as expired that were removed because their due label was not learned."""
+        await self._connection.one(Call(_EXPIRED, (ModelKeys(name, incarnation).meta,), (incarnation, count)))
 
     async def settle(self, name: str, incarnation: str, following: int) -> None:
         """Set when (ms) the next label of a model is due; 0: never."""

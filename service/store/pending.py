@@ -60,13 +60,14 @@ class Pending:
         calls = [_track_call(item) for item in items]
         return [_tracked(result) for result in await self._connection.run(calls)] if calls else []
 
-    async def drop(self, name: str, incarnation: str, prediction_ids: Sequence[str]) -> None:
-        """Drop predictions."""
-        if prediction_ids:
-            keys, ids = ModelKeys(name, incarnation), [raw(one) for one in prediction_ids]
-            places = ("ZREM", keys.pending_due), ("ZREM", keys.labels_due), ("HDEL", keys.pending)
-            commands: list[Command] = [(verb, key, *ids) for verb, key in places]
-            await self._connection.ask(*commands)
+    async def drop(self, name: str, incarnation: str, prediction_ids: Sequence[str]) -> int:
+        """Drop predictions, and say how many of them were there."""
+        if not prediction_ids:
+            return 0
+        keys, ids = ModelKeys(name, incarnation), [raw(one) for one in prediction_ids]
+        places = ("ZREM", keys.pending_due), ("ZREM", keys.labels_due), ("HDEL", keys.pending)
+        commands: list[Command] = [(verb, key, *ids) for verb, key in places]
+        return int((await self._connection.ask(*commands))[-1])
 
     async def fetch(
         self, name: str, incarnation: str, prediction_id: str, seen_id: str

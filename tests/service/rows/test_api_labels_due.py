@@ -77,6 +77,7 @@ async def test_numbers_and_changes(api, monkeypatch):
     await asyncio.sleep(3.5)
     assert 1 == (await api.get(f"{path}/metrics"))["due_rows"]
     problem(await api.ask("POST", f"{path}/feedback", json={"prediction_id": one, "label": 1}), 404)
+    assert 1 == await expired(api, path)
 
 
 async def expired(api, path):
