@@ -187,6 +187,8 @@ async def test_a_number_of_npy_too_large_for_a_double(api):
     path = await api.learnt(labels=[0, 1])
     rows = np.array([[1, 2, 0], [1, np.longdouble("1e400"), 1]], dtype=np.longdouble)
     await api.refuses(f"{path}/feedback/batch", 422, "body[1][1]", content=npy(rows, np.longdouble), headers=NPY)
+    rows = rows[:, [0, 2, 1]]
+    await api.refuses(f"{path}/feedback/batch", 422, "labels[1]", content=npy(rows, np.longdouble), headers=NPY)
 
 
 @every_route

@@ -102,11 +102,12 @@ async def test_csv_carries_ids_and_discounts(api):
     problem(await api.ask("POST", f"{path}/feedback/batch", **plain), 422, "header[2]")
 
 
-@pytest.mark.parametrize("how", ["c", "fortran", "float32", "big endian", "integers"])
+@pytest.mark.parametrize("how", ["c", "fortran", "float32", "wide", "big endian", "integers"])
 async def test_npy_says_the_same_as_json(api, how):
     """Any real type and either order; columns as the schema has them, the label last."""
     rows = [[row % 3, -row, row % 2] for row in range(ROWS)]
-    array = np.array(rows, dtype={"float32": np.float32, "big endian": ">f8", "integers": np.int16}.get(how, "<f8"))
+    kinds = {"float32": np.float32, "wide": np.longdouble, "big endian": ">f8", "integers": np.int16}
+    array = np.array(rows, dtype=kinds.get(how, "<f8"))
     body = npy(np.asfortranarray(array) if how == "fortran" else array, array.dtype)
     path, other = await api.new(labels=[0, 1]), await api.new(labels=[0, 1])
     answer = await api.post(f"{path}/feedback/batch", content=body, headers=NPY)

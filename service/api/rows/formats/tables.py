@@ -83,7 +83,15 @@ def _npy(body: bytes, labelled: bool) -> Table:
         if labelled:
             raise Invalid.of("body", "is not a table of features and a label", "two dimensions, the label last")
         raise Invalid.of("body", "is not a table of features", "two dimensions")
-    return Table(array, labels=array[:, -1].tolist() if labelled else None)
+    return Table(array, labels=_label_column(array) if labelled else None)
+
+
+def _label_column(array: NDArray[Any]) -> list[Any]:
+    """The last column as Python's numbers, which ``tolist`` alone does not make of types wider than a double."""
+    last = array[:, -1]
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        labels: list[Any] = (last.astype(np.float64) if last.dtype.kind == "f" else last).tolist()
+    return labels
 
 
 def _array(body: bytes) -> NDArray[Any]:
