@@ -62,12 +62,18 @@ def number(cell: Any, texts: bool = False) -> float:
 def seconds_of(text: str) -> float:
     """The seconds since 1970 of a time such as ``2026-01-31T12:00:00.5+01:00``, ``2026-01-31 12:00`` or ``2026-01-31``.
 
-    It is read as RFC 3339, in UTC unless it has an offset; leap seconds do not count. Raises ``ValueError`` otherwise.
+    It is read as RFC 3339, in UTC unless it has an offset. Leap seconds do not count: one is the second after it, the
+    first of a day. Raises ``ValueError`` otherwise.
     """
-    found = datetime.fromisoformat(text.upper())
+    text = text.upper()
+    leap = text[16:19] == ":60"  # which datetime does not know
+    found = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if leap else text)
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
-    return (found - _EPOCH) / _SECOND
+    seconds = (found - _EPOCH) / _SECOND
+    if leap and math.floor(seconds + 1) % 86_400:
+        raise ValueError("a leap second is the last one of a day")
+    return seconds + leap
 
 
 def reads(read: Callable[..., float], *cell: Any) -> bool:

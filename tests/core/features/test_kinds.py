@@ -153,6 +153,8 @@ def test_booleans_are_ones_and_zeros():
         ("2026-01-31T12:00:00+02:00", datetime(2026, 1, 31, 12, tzinfo=timezone(timedelta(hours=2)))),
         ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
         ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
+        ("1990-12-31T23:59:60Z", datetime(1991, 1, 1, tzinfo=UTC)),
+        ("1990-12-31T15:59:60.5-08:00", datetime(1991, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)),
     ],
 )
 def test_a_time_is_seconds_since_1970(text, moment):
@@ -162,7 +164,11 @@ def test_a_time_is_seconds_since_1970(text, moment):
 
 
 @pytest.mark.parametrize(
-    "value", ["yesterday", "", "2026-13-01", "0001-01-01T00:00:00+01:00", 1.7e12, -1e12, True, [], 10**400]
+    "value",
+    [
+        *("yesterday", "", "2026-13-01", "0001-01-01T00:00:00+01:00", "2026-06-30T12:59:60Z", "9999-12-31T23:59:60Z"),
+        *(1.7e12, -1e12, True, [], 10**400),
+    ],
 )
 def test_an_invalid_time_is_refused(value):
     """Milliseconds too: as seconds, they would be beyond the year 9999."""
