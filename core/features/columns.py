@@ -184,7 +184,7 @@ class _CategoryColumn(_CodedColumn):
 
 
 class _BooleanColumn(_CodedColumn):
-    """The column of a boolean feature: true, false, 0 and 1; in CSV also True, TRUE and the like."""
+    """The column of a boolean feature: true, false, 0 and 1; in CSV also True, TRUE and the like, and 1.0."""
 
     misfit = "is neither 0 nor 1", [0, 1]
 
@@ -192,7 +192,8 @@ class _BooleanColumn(_CodedColumn):
         self._name = name
         kinds: tuple[type[Any], ...] = (bool, int, float)
         values = {(kind, kind(truth)): float(truth) for truth in (False, True) for kind in kinds}
-        spelt = {"0": 0.0, "False": 0.0, "false": 0.0, "FALSE": 0.0, "1": 1.0, "True": 1.0, "true": 1.0, "TRUE": 1.0}
+        spelt = dict.fromkeys(("0", "0.0", "False", "false", "FALSE"), 0.0)
+        spelt |= dict.fromkeys(("1", "1.0", "True", "true", "TRUE"), 1.0)
         super().__init__(values, spelt, 2)
 
     def _other(self, cell: Any, texts: bool) -> float:

@@ -131,7 +131,7 @@ def test_a_category_that_is_not_declared_is_other(value):
 def test_booleans_are_ones_and_zeros():
     """true, false, 0 and 1; in CSV also the usual spellings."""
     assert [1, 0, 1, 0, 1, 0] == [one(VIP, value) for value in (True, False, 1, 0, 1.0, 0.0)]
-    assert [1, 0, 1, 0] == [of_text(VIP, text) for text in ("true", "False", "1", "0")]
+    assert [1, 0, 1, 0, 1, 0] == [of_text(VIP, text) for text in ("true", "False", "1", "0", "1.0", "0.0")]
     for value, kind in (("yes", "categorical"), (2, "numeric"), (0.5, "numeric")):
         with pytest.raises(Invalid, match=f'is not true or false.*"type": "{kind}"'):
             one(VIP, value)
