@@ -111,7 +111,7 @@ def _bytes_to_build(model: Model, segment: Segment) -> int:
         case Switch() if segment.features is not None:
             width = width_of(segment.features)
             mapping = mapping_bytes(width, width, "linear")
-            return sum(config.state_bytes(width) + mapping for config in model.configs)
+            return sum(config.state_bytes(width, _classes(model)) + mapping for config in model.configs)
         case Challenge():
             return _bytes_to_challenge(model, segment)
     return 0
@@ -127,4 +127,9 @@ def _bytes_to_challenge(model: Model, segment: Challenge) -> int:
 
 def bytes_to_switch(model: Model, following: Schema, mapping: MappingKind) -> int:
     """Most bytes of memory that the model will hold during a change to a feature space."""
-    return sum(parts.switching.bytes_to_switch(following, mapping) for parts in model.learners)
+    return sum(parts.switching.bytes_to_switch(following, mapping, _classes(model)) for parts in model.learners)
+
+
+def _classes(model: Model) -> int:
+    """The classes declared, or seen, at least two."""
+    return max(2, len(model.own.answers.labels))

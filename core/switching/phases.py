@@ -284,13 +284,13 @@ class Switching:
 
     # ---------------------------------------------------------------- estimates
 
-    def bytes_to_switch(self, following: Schema, mapping: MappingKind) -> int:
-        """Most bytes that the state will take during a change to a space."""
-        most, now = bytes_to_switch(self.config, self.current, following, mapping), self.in_force
+    def bytes_to_switch(self, following: Schema, mapping: MappingKind, classes: int) -> int:
+        """Most bytes that the state will take during a change to a space, with so many classes."""
+        most, now = bytes_to_switch(self.config, self.current, following, mapping, classes), self.in_force
         if now is not None and now.mixture is not None:  # several experts, and their columns
             columns = row_columns(self.config, following)
             foreign = len(set(now.columns) - set(now.row_columns) - set(columns))
-            most += max(0, now.nbytes - self.config.state_bytes(now.schema.width))
+            most += max(0, now.nbytes - self.config.state_bytes(now.schema.width, classes))
             most += mapping_bytes(foreign, len(columns), mapping) if foreign else 0
         return most
 
@@ -313,11 +313,16 @@ class Switching:
         self.retired_spaces = [*kept, space][-RETIRED_MAX:]
 
 
-def bytes_to_switch(config: Config, old: Schema, following: Schema, mapping: MappingKind) -> int:
-    """Most bytes that a state will take during a change of features: the old model, two new ones and the mapping."""
+def bytes_to_switch(
+    config: Config, old: Schema, following: Schema, mapping: MappingKind, classes: int | None = None
+) -> int:
+    """Most bytes that a state will take during a change of features: the old model, two new ones and the mapping.
+
+    ``classes``: how many; None: as many as are declared, or two.
+    """
     columns = row_columns(config, following)
     targets = len(set(row_columns(config, old)) - set(columns))
-    models = config.state_bytes(old.width) + 2 * config.state_bytes(following.width)
+    models = config.state_bytes(old.width, classes) + 2 * config.state_bytes(following.width, classes)
     return models + mapping_bytes(targets, len(columns), mapping)
 
 

@@ -213,6 +213,20 @@ def test_the_memory_of_a_change_is_announced(algorithm, mapping):
         assert estimate >= driver.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
 
 
+@pytest.mark.parametrize("algorithm", ["vigo", "ga2m"])
+def test_the_memory_of_a_change_grows_with_the_classes(algorithm):
+    """Those that were not declared, but have come, are counted as well."""
+    driver = Driver(algorithm)
+    driver.labels = [f"class {at % 50}" for at in range(len(driver.labels))]
+    driver.learn(100)
+    for space in (1, 2):
+        estimate = cost.bytes_to_switch(driver.machine, SCHEMAS[space], "linear")
+        driver.begin(space, "linear")
+        driver.learn(100)
+        assert estimate >= driver.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes >= estimate / 10
+        driver.complete()
+
+
 def test_memory_is_checked_for_both_spaces_before_a_state_is_built():
     """The loader can refuse a state by the size of either space."""
     driver = ensemble()
