@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Header, Prediction
 from core.learners.auto import kernels as mixing
 from core.learners.auto import stacks
-from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, REST_ROWS, SPELL_MAX, decide, goes_worse
+from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, SPELL_MAX, decide, goes_worse
 from core.learners.learner import CLASS_BOUND, NO_VALUE, NONE_GIVEN
 from core.numerics.weighting import POOL_MAX
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
@@ -33,10 +33,10 @@ _CLASS_COUNTERS = {
     mixing.ROWS: WHOLE,
     mixing.LAST: WHOLE,
     mixing.LOSS: _UNIT,
-    mixing.RECENT: Range(0.0, REST_ROWS, whole=True),
+    mixing.RECENT: WHOLE,  # counted on and on where experts never rest
     mixing.POOLED: _UNIT,
 }
-_NUMBER_COUNTERS = {mixing.ROWS: WHOLE, mixing.LOSS: _LOSS, mixing.RECENT: _LOSS}
+_NUMBER_COUNTERS = {mixing.ROWS: WHOLE, mixing.LOSS: _LOSS, mixing.RECENT: NOT_NEGATIVE}
 _SPAN = (mixing.LEAST, mixing.MOST)
 
 

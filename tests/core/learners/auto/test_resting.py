@@ -108,3 +108,14 @@ def test_no_expert_rests_where_rows_are_learned_in_blocks():
     changed["mixture.table"][2, 0] = 5000.0
     with pytest.raises(ValueError, match="never rest"):
         built.load_arrays(changed, header)
+
+
+def test_a_state_loads_after_any_number_of_errors_where_no_expert_rests():
+    """The errors since experts last could have come to rest are more than those of one turn."""
+    built, again = (learner("classification", 256) for _ in range(2))
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4 * REST_ROWS)
+    errors = (built.learn(rng.normal(size=(len(y), 256)), y).value != y).sum()
+    assert errors > REST_ROWS
+    again.load_arrays(*built.to_arrays())
+    assert state(built) == state(again)
