@@ -22,6 +22,7 @@ from tests.core.learners.streams import (
     feed,
     go_on,
     joined,
+    learner_of,
     state,
     stream,
     with_defaults,
@@ -303,6 +304,18 @@ def test_a_learner_that_forgets_learns_again(algorithm, task, classes):
     assert mistakes[0] < mistakes[1]
     assert mistakes[0] == mistakes[2]
     assert state(learner) == state(restored)
+
+
+@pytest.mark.parametrize("name", ["fesl_c", "ga2m"])
+def test_a_third_class_keeps_the_odds_of_the_first_two(name):
+    """The single column of two classes is split into one for each; the new class does not change their ratio."""
+    X = np.random.default_rng(2).normal(size=(500, D))
+    learner = learner_of(name, D, 2)
+    learner.learn(X, (X[:, 0] > 0).astype(np.int64))
+    before = learner.predict(X).probabilities
+    learner.add_class()
+    after = learner.predict(X).probabilities
+    assert_allclose(before[:, 1] / before[:, 0], after[:, 1] / after[:, 0], rtol=1e-3)
 
 
 @every_algorithm

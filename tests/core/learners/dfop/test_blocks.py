@@ -106,18 +106,6 @@ def test_a_block_with_a_wild_row_is_split(wild, where):
 
 
 @pytest.mark.usefixtures("narrow")
-def test_a_spoiled_covariance_is_refreshed_before_a_block():
-    """A Q that is not a covariance is replaced before the block uses it."""
-    X, y = exciting(128, d=2)
-    learner, sound = build(d=2, bias=False), build(d=2, bias=False)
-    for each in (learner, sound):
-        each.learn(X[:64], y[:64])
-    learner.Q[0] = [[-1.0, 0.0], [0.0, -1.0]]
-    sound.Q[0] = spd_inverse(sound.R[0])
-    assert_allclose(sound.learn(X[64:], y[64:]).value, learner.learn(X[64:], y[64:]).value, atol=1e-9)
-
-
-@pytest.mark.usefixtures("narrow")
 def test_a_block_that_would_cost_the_covariance_its_digits_is_split():
     """No row leaves less than 1e-8 of the variance, but all 64 together do."""
     learner = build("rls", d=1, bias=False, initial_variance=9e7)

@@ -69,17 +69,6 @@ def test_the_units_of_the_labels_do_not_matter():
     assert_allclose(1e6 * one.learn(X, y).value, other.learn(X, 1e6 * y).value, rtol=1e-9)
 
 
-def test_a_third_class_changes_no_odds_of_the_first_two():
-    """[-w/2, w/2, 0] keeps the odds of the two classes."""
-    X, y = rows(2)
-    model = learner(classes=2)
-    model.learn(X, y)
-    before = model.predict(X).probabilities
-    model.add_class()
-    after = model.predict(X).probabilities
-    assert_allclose(before[:, 1] / before[:, 0], after[:, 1] / after[:, 0], rtol=1e-3)
-
-
 @pytest.mark.parametrize("classes", [0, 1, 2, 4])
 def test_a_model_moves_with_its_weights(classes):
     """A learner started with another's weights predicts the same; a restarted classifier takes long steps again."""

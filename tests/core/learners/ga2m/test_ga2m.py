@@ -100,20 +100,6 @@ def test_one_wild_label_spoils_little():
     assert ((told - y)[450:] ** 2).mean() < 0.5 * y.var()
 
 
-def test_numbers_that_change_are_learned_sooner_after_forgetting():
-    """Forgetting makes the cells uncertain again."""
-    rng = np.random.default_rng(2)
-    Z, errors = rng.normal(size=(3000, 3)), []
-    y = np.where(np.arange(3000) < 2500, 1.0, -1.0) * np.sign(Z[:, 0])
-    for forgets in (True, False):
-        built = regression(3)
-        built.learn(Z[:2500], y[:2500])
-        if forgets:
-            built.forget()
-        errors.append(((built.learn(Z[2500:], y[2500:]).value - y[2500:]) ** 2).mean())
-    assert errors[0] < 0.8 * errors[1]
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_one_row_in_cells_that_are_all_new_decides_little(classes):
     """It moves a score by at most four times its gradient, however many cells it is in."""
@@ -153,15 +139,3 @@ def test_many_columns_have_fewer_bins(d, bins, of_pairs):
     assert (bins, of_pairs) == (column_bins(d), pair_bins(spec))
     assert cells(spec) < 10_000
     assert active(spec) == 1 + d + (d * (d - 1) // 2 if of_pairs else 0)
-
-
-def test_a_third_class_keeps_the_probabilities_of_the_first_two():
-    """The single column of two classes is split into one for each; the new class does not change their ratio."""
-    rng = np.random.default_rng(2)
-    Z = rng.normal(size=(500, 2))
-    built = learner(2)
-    built.learn(Z, (Z[:, 0] > 0).astype(np.int64))
-    before = built.predict(Z).probabilities
-    built.add_class()
-    after = built.predict(Z).probabilities
-    assert_allclose(before[:, 1] / before[:, 0], after[:, 1] / after[:, 0], rtol=1e-3)
