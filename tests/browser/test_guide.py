@@ -10,16 +10,6 @@ from tests.browser.model_pages import refusal
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 GUIDE = Path(__file__).parents[2] / "service" / "pages" / "guide"
-PAGES = ["/guide", "/guide/strings-and-gaps", "/problems", "/problems/clash"]
-
-
-@pytest.mark.slow_but("/guide/*-True", "/problems-False")
-@pytest.mark.parametrize(("path", "dark"), [*((path, False) for path in PAGES), (PAGES[1], True), (PAGES[3], True)])
-async def test_a_page_is_accessible(visits, axe, path, dark):
-    """There is no serious finding, in light or dark colours."""
-    page = await visits.open(path, dark=dark)
-    await expect(page.locator("#service-text")).to_have_text("Ready")
-    await axe(page)
 
 
 async def test_a_call_is_copied_for_this_service(visits, url):
@@ -42,15 +32,6 @@ async def test_the_guide_is_read_from_page_to_page(visits):
         await page.locator("a[rel=next]").click()
         await expect(page.locator("h1")).not_to_have_text(title)
     await expect(page.locator("a[rel=next]")).to_have_count(0)
-
-
-@pytest.mark.slow_but("/guide", "/problems")
-@pytest.mark.parametrize("path", PAGES)
-async def test_a_page_fits_a_phone(visits, path):
-    """Nothing is wider than 360 pixels unless it scrolls by itself."""
-    page = await visits.open(path)
-    await page.set_viewport_size({"width": 360, "height": 780})
-    assert await page.evaluate("document.documentElement.scrollWidth <= 360")
 
 
 async def test_a_refusal_on_a_page_leads_to_what_to_do(visits, api, url):

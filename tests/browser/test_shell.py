@@ -10,7 +10,8 @@ from tests.browser.prefix import proxied
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-PAGES = ["/", "/ui/models/nobody"]
+GUIDE = ["/guide", "/guide/strings-and-gaps", "/problems", "/problems/clash"]
+PAGES = ["/", "/ui/models/nobody", *GUIDE]
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -29,7 +30,9 @@ async def test_the_harness_notices_errors(visits):
     visits.wrong.clear()
 
 
-@pytest.mark.parametrize(("path", "dark"), [("/", True), ("/ui/models/nobody", False)])
+@pytest.mark.parametrize(
+    ("path", "dark"), [("/", True), *((path, False) for path in PAGES[1:]), (GUIDE[1], True), (GUIDE[3], True)]
+)
 async def test_a_page_is_accessible(visits, axe, path, dark):
     """There is no serious finding, in light or dark colours, once the service has answered."""
     page = await visits.open(path, dark=dark, statuses=[404])
@@ -51,7 +54,7 @@ async def test_colours_follow_the_system_until_the_user_chooses(visits):
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_phone_scrolls_in_one_direction(visits, path):
-    """At 360 pixels nothing is wider than the screen."""
+    """At 360 pixels nothing is wider than the screen unless it scrolls by itself."""
     page = await visits.open(path, phone=True, statuses=[404])
     await expect(page.locator("#service")).to_have_attribute("data-state", "ready")
     assert 360 >= await page.evaluate("document.documentElement.scrollWidth")
