@@ -68,6 +68,5 @@ async def downloaded(page, button):
 
 
 async def tab(page, name):
-    """Show a tab of a model's page."""
     await page.get_by_role("tab", name=name).click()
     await expect(page.get_by_role("tabpanel", name=name)).to_be_visible()

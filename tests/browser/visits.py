@@ -71,7 +71,6 @@ class Visits:
         return page
 
     async def close(self) -> None:
-        """End all visits."""
         for context in self._contexts:
             await context.close()
 

@@ -35,11 +35,9 @@ class Fed:
         return self.commit(Rows(schema.id, None, np.ascontiguousarray(X), y, **more))
 
     def change(self, **changes: Any) -> Outcome:
-        """Change the configuration."""
         return self.commit(Configure(changes))
 
     def predict(self, X: Any) -> Prediction:
-        """The prediction for rows."""
         return read.predict(self.machine.own, np.ascontiguousarray(X))
 
     def served(self, X: Any) -> ServedPrediction:

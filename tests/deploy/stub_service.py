@@ -40,7 +40,6 @@ class StubService:
             await self.close()
 
     async def open(self) -> Self:
-        """Start to listen."""
         self.port = await self._open.enter_async_context(listening(self._connected, self.port, self._tls))
         return self
 

@@ -41,7 +41,6 @@ class Router:
         return max(ready, key=lambda at: hashlib.blake2b(f"{model} {at}".encode()).digest())
 
     def homes(self, models: Sequence[str]) -> dict[str, int]:
-        """The services of several models."""
         return {model: self.home(model) for model in models}
 
     def until(self, at: int, *, ready: bool) -> None:
@@ -86,6 +85,5 @@ class Routed:
         return answer
 
     def close(self) -> None:
-        """Close the connections."""
         for client in self._clients:
             client.close()

@@ -77,7 +77,6 @@ class Client:
         return answer.json
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -120,7 +119,6 @@ class Load:
         self._threads = [threading.Thread(target=self._work, args=(client(at, model),), daemon=True) for at in places]
 
     def start(self) -> "Load":
-        """Start the clients."""
         for thread in self._threads:
             thread.start()
         return self

@@ -131,7 +131,6 @@ class Service:
 
     @property
     def running(self) -> bool:
-        """Whether the process runs."""
         return self._process is not None and self._process.exitcode is None
 
     def kill(self) -> None:
@@ -155,7 +154,6 @@ class Service:
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it continue."""
         os.kill(self._process.pid, signal.SIGCONT)
 
     def ask_to_stop(self) -> None:
@@ -270,7 +268,6 @@ class StoreProcess(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the process runs."""
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
@@ -283,7 +280,6 @@ class StoreProcess(ABC):
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it continue."""
         self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
@@ -329,7 +325,6 @@ class Store(StoreProcess):
         return self
 
     def answers(self) -> bool:
-        """Whether it answers."""
         return private.answers(self.socket)
 
     def stop(self) -> None:

@@ -60,7 +60,6 @@ class Server(StoreProcess):
         return Redis(port=self.port, socket_timeout=5)
 
     def answers(self) -> bool:
-        """Whether it answers."""
         try:
             with self.client() as client:
                 return bool(client.ping())
@@ -74,7 +73,6 @@ class Server(StoreProcess):
             client.client_kill_filter(_type="replica")
 
     def info(self, section: str) -> dict[str, object]:
-        """A section of its INFO."""
         with self.client() as client:
             return dict(client.info(section))
 
@@ -176,7 +174,6 @@ class Cluster:
         return any(first <= slot <= last and primary[1] == node.port for first, last, primary, *_ in ranges)
 
     def end(self) -> None:
-        """Make sure that nothing is left."""
         for node in self.nodes:
             node.end()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -209,7 +206,6 @@ class Sentineled:
         return self
 
     def end(self) -> None:
-        """Make sure that nothing is left."""
         for server in (*self.sentinels, self.primary, self.replica):
             server.end()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -22,7 +22,6 @@ _OWN = re.compile(r"'[^']*'|\d+")
 
 
 def corpus(name: str) -> list[bytes]:
-    """The corpus of a decoder."""
     path = FOLDER / f"{name.replace(' ', '-')}.txt"
     return [*map(_unpacked, path.read_text(encoding="ascii").split())] if path.exists() else []
 

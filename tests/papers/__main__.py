@@ -88,7 +88,6 @@ def run(
 
 
 def main() -> int:
-    """Read the arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = [*TABLES, *FIGURES]
     parser.add_argument("--only", type=lambda text: text.split(","), default=known, help=",".join(known))

@@ -70,7 +70,6 @@ def majority(y: Any) -> float:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean over the repetitions."""
     return float(np.mean(list(values)))
 
 

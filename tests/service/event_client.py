@@ -79,7 +79,6 @@ class EventClient:
         self.ended = not message.get("more_body", False)
 
     async def next(self) -> Frame:
-        """The next event."""
         async with asyncio.timeout(PATIENCE_S):
             return Frame(await self._frames.get())
 

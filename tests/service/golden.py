@@ -51,7 +51,6 @@ WRITTEN = {"openapi.json": openapi, "routes.txt": routes, "settings.jsonl": sett
 
 
 def main() -> None:
-    """Write the files."""
     for name, text in WRITTEN.items():
         (FILES / name).write_text(f"{text()}\n")
 

@@ -146,7 +146,6 @@ class Changes:
         return bytes(await snapshots.read(replica.name, replica.incarnation, self.draw.choice(kept)))
 
     async def export(self) -> None:
-        """Export the whole state."""
         member = self.simulation.anyone()
         if member is None:
             return

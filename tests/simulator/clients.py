@@ -170,11 +170,9 @@ class Clients:
     # ---------------------------------------------------------------- other requests
 
     async def reset(self) -> None:
-        """Reset the model."""
         await self.commit(lambda _: Reset(), [], 1)
 
     async def snapshot(self, at: Member | None = None) -> None:
-        """Take a snapshot."""
         member = at or self.simulation.anyone()
         if member is not None:
             async with self.simulation.attempt("snapshot", member):

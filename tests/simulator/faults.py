@@ -47,7 +47,6 @@ class Faults:
         member.start()
 
     async def create(self) -> None:
-        """Create the models."""
         for name, config in self.simulation.configs.items():
             for member in self.simulation.members * RETRIES:
                 try:

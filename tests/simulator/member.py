@@ -83,11 +83,9 @@ class Member:
 
     @property
     def started(self) -> bool:
-        """Whether it has started."""
         return self._starting.done()
 
     async def stop(self) -> None:
-        """Stop it properly."""
         await self.engine.stop()
         self.way.dead = True
 

@@ -195,7 +195,6 @@ class Line:
         self._world.loop.call_soon(self._hear, message)
 
     def cut(self) -> None:
-        """Break the connection."""
         self.channels.clear()
         self.receive(ConnectionError("cut"))
 

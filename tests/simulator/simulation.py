@@ -188,5 +188,4 @@ class Simulation:
             self.say(f"no {what} by", member.number, repr(error))
 
     async def pause(self, longest_s: float) -> None:
-        """Wait for some time."""
         await asyncio.sleep(self.draw.uniform(0, longest_s))

@@ -78,7 +78,6 @@ class Model:
         )
 
     def predict(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Predict rows of the features in force."""
         machine = self._machine
         found = read.predict(machine.own, self._read(rows, machine.prediction_schema))
         told = {"predictions": read.named(machine.own, found.value), "std": found.std}
@@ -99,7 +98,6 @@ class Model:
         return self._commit(Rows(late.space, None, late.raw, labels, served=late.served))
 
     def switch(self, action: Any, features: tuple[Any, ...] | None = None, mapping: Any = None) -> list[dict[str, Any]]:
-        """Take a step in a change of features."""
         return self._commit(Switch(action, None if features is None else parse_features([*features]), mapping))
 
     def overlap(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -108,7 +106,6 @@ class Model:
         return self._commit(Overlap(space.id, self._read(rows, space)))
 
     def challenge(self, name: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Start a challenger."""
         return self._commit(plans.plan_challenge(self._machine, name, body, 8)[0])
 
     def promote(self, name: str) -> list[dict[str, Any]]:
@@ -116,11 +113,9 @@ class Model:
         return self._commit(Promote(name)) + self._commit(Withdraw("previous"))
 
     def configure(self, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Change the configuration."""
         return self._commit(Configure(changes))
 
     def reset(self) -> list[dict[str, Any]]:
-        """Start over."""
         return self._commit(Reset())
 
     def snapshot(self) -> bytes:
@@ -128,7 +123,6 @@ class Model:
         return bytes(save.to_bytes(self._machine))
 
     def restore(self, state: bytes) -> list[dict[str, Any]]:
-        """Restore a snapshot."""
         return self._commit(Restore(state, size=len(state)))
 
     def restart(self) -> None:
@@ -137,7 +131,6 @@ class Model:
 
     @property
     def rows(self) -> int:
-        """Rows learned."""
         return self._machine.rows
 
     def metrics(self) -> list[Any]:

@@ -148,7 +148,6 @@ class Source:
         return Request(rows, self.labels(part), weights, self._discounts[part] if self._stream.discounts else None)
 
     def labels(self, part: slice) -> Any:
-        """The labels of some rows."""
         return self._labels[part]
 
 

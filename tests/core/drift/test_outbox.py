@@ -14,7 +14,6 @@ def drift(version, index=0, label="UP"):
 
 
 def later(row):
-    """A later alarm."""
     return Joined("class_mean", "DOWN", row, (Change("load", 0.5, 1.5),))
 
 

@@ -25,7 +25,6 @@ class Stream(NamedTuple):
     weights: np.ndarray | None = None
 
     def part(self, places):
-        """Some rows."""
         return Stream(*(None if column is None else column[places] for column in self))
 
 
@@ -82,7 +81,6 @@ def feed(learner, rows, cuts=()):
 
 
 def state(learner):
-    """The whole state as bytes."""
     return dump(*learner.to_arrays())
 
 

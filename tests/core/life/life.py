@@ -232,7 +232,6 @@ class Life:
             self.model.saw(f"configured in {self.model.phase}")
 
     def save(self):
-        """Keep a snapshot."""
         self.requests.saved.append(self.model.bytes)
 
     def export(self, count):

@@ -16,7 +16,6 @@ class Written(Observed):
     """A model whose entries are recorded but not checked."""
 
     def commit(self, *segments):
-        """Apply an entry and return its outcomes."""
         entry = Entry(len(self.log) + 1, 1_000 * len(self.log), segments)
         self.log.append(entry)
         outcomes = apply(self.machine, entry)

@@ -172,5 +172,4 @@ class Observed:
         assert self.bytes == save.to_bytes(again)
 
     def saw(self, what):
-        """Count an event."""
         self.counts[what] += 1

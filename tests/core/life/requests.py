@@ -54,7 +54,6 @@ class Requests:
         return self.of(space, count, proposed, **more)
 
     def of(self, space, count, proposed=None, **more):
-        """Labelled rows of a space."""
         places = self.model.stream.take(count)
         algorithm, stream = self.model.config.algorithm, self.model.stream
         discounts = stream.discounts(places) if algorithm.row_discounts and count % 2 else None
@@ -80,7 +79,6 @@ class Requests:
         return Rows(space, None, raw, y, None, served, ("late",))
 
     def begin(self, space, mapping):
-        """A change to another space."""
         return Switch("begin", FEATURES[space], mapping)
 
     def overlap(self, count, skip=()):
@@ -91,19 +89,15 @@ class Requests:
         return Overlap(space.id, self.model.stream.raw(space, self.model.stream.take(count)), (), skip)
 
     def complete(self):
-        """The end of a change."""
         return Switch("complete")
 
     def abort(self):
-        """The end of a change that is dropped."""
         return Switch("abort")
 
     def reset(self):
-        """A return to the first state."""
         return Reset()
 
     def restore(self, at, source="restore"):
-        """A return to a kept state."""
         return Restore(self.saved[at % len(self.saved)], source)
 
     def configure(self, which):
@@ -132,6 +126,5 @@ class Requests:
         return Restore(self.model.bytes[:-7])
 
     def foreign(self):
-        """The state of another model."""
         other = Model.first(Config.parse({"algorithm": "rls", "task": "regression", "seed": 99}))
         return Restore(save.to_bytes(other), "import")

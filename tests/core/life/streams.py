@@ -107,7 +107,6 @@ class Stream:
 
     @staticmethod
     def discounts(places):
-        """Discounts (n,)."""
         return _discounts[places].copy()
 
     @staticmethod

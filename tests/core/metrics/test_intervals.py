@@ -76,7 +76,6 @@ class PlainIntervals:
         return found
 
     def learn(self, residual):
-        """Learn the residual of one row."""
         latest, offsets = self.latest, self.offsets()
         n = len(latest)
         beyond = [sum(other < residual for other in latest), sum(other > residual for other in latest)]
@@ -113,7 +112,6 @@ def fed(rows, cuts=(), told=None):
 
 
 def state(intervals):
-    """The whole state as bytes."""
     arrays, header = intervals.to_arrays()
     return {name: array.tobytes() for name, array in arrays.items()}, header
 

@@ -65,7 +65,6 @@ class Driver(Fed):
         return {expert["expert"]: expert["weight"] for expert in self.switching.report()}
 
     def apply(self, *segments):
-        """Apply an entry and return its outcomes."""
         self.version += 1
         return apply(self.machine, Entry(self.version, 0, segments))
 

@@ -37,7 +37,6 @@ def contended(X: Any, y: Any) -> tuple[tuple[str, float, str], ...]:
 
 
 def recorded() -> list[Contended]:
-    """The results of earlier runs."""
     if not RECORDED.exists():
         return []
     with RECORDED.open(newline="") as lines:

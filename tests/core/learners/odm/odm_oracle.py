@@ -4,7 +4,6 @@ import numpy as np
 
 
 def loss(m, mu, theta):
-    """The ODM loss of a margin."""
     short, over = max(0.0, 1 - theta - m), max(0.0, m - 1 - theta)
     return (short**2 + mu * over**2) / (1 - theta) ** 2
 
@@ -29,7 +28,6 @@ class Candidate:
         return self.w @ self.w / 2 + self.lam * loss(y * (self.w @ x), self.mu, self.theta)
 
     def step(self, x, y, kappa):
-        """Learn one row."""
         self.rows += 1
         eta = self.constant or 1 / (self.rows + kappa)
         if self.explicit:
