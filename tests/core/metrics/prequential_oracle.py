@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from sklearn import metrics as theirs
 
 from core.metrics.class_kernels import BRIER, CONFIDENCE, FACTS, LOSS, P_TRUE, SCORE, facts_of
 
@@ -102,20 +103,14 @@ def score_bin(p):
 
 
 def ranking(pairs):
-    """By definition: over all pairs of rows of different classes, and over all thresholds."""
-    pairs = [(w, r.truth, score_bin(r.score)) for w, r in pairs if not math.isnan(r.score)]
-    weights, truth, scores = (np.array(column) for column in zip(*pairs, strict=True)) if pairs else [np.zeros(0)] * 3
-    (w1, s1), (w0, s0) = (weights[truth == 1], scores[truth == 1]), (weights[truth == 0], scores[truth == 0])
-    found = {"roc_auc": None, "average_precision": None}
-    if len(w1) and len(w0):
-        wins = np.sign(s1[:, None] - s0[None, :]) / 2 + 0.5
-        found["roc_auc"] = float(w1 @ wins @ w0 / (w1.sum() * w0.sum()))
-    if len(w1):
-        found["average_precision"] = 0.0
-        for threshold in np.unique(s1):
-            precision = w1[s1 >= threshold].sum() / weights[scores >= threshold].sum()
-            found["average_precision"] += precision * w1[s1 == threshold].sum() / w1.sum()
-    return found
+    """The areas of scikit-learn over binned scores; None where a class is missing."""
+    kept = [(r.truth == 1, score_bin(r.score), w) for w, r in pairs if not math.isnan(r.score)]
+    positive, scores, weights = zip(*kept, strict=True) if kept else ((), (), ())
+    areas = {"roc_auc": theirs.roc_auc_score, "average_precision": theirs.average_precision_score}
+    enough = {"roc_auc": len({*positive}) == 2, "average_precision": any(positive)}
+    return {
+        name: area(positive, scores, sample_weight=weights) if enough[name] else None for name, area in areas.items()
+    }
 
 
 def fading(count, factor=0.999):
