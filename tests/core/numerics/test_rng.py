@@ -41,15 +41,6 @@ def test_a_block_of_draws_is_its_rows():
     assert_array_equal(uniform(7, 100, 50, "x"), [uniform(7, 100 + i, 1, "x")[0] for i in range(50)])
 
 
-def test_draws_look_uniform_and_purposes_differ():
-    """Mean 1/2, equal tenths, and no correlation between purposes, rows or seeds."""
-    u = uniform(3, 0, 20_000, "one")
-    assert 0.49 < u.mean() < 0.51
-    assert np.histogram(u, 10, (0, 1))[0].min() > 1800
-    for other in (uniform(3, 0, 20_000, "two"), uniform(4, 0, 20_000, "one"), uniform(3, 1, 20_000, "one")):
-        assert abs(np.corrcoef(u, other)[0, 1]) < 0.03
-
-
 # -- random features
 
 
