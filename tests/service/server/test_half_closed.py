@@ -56,101 +56,86 @@ class Server(LocalServer):
         return answer
 
 
-def story_on(loop, story):
-    """Run a story with a server on one of the loops."""
+def on_each_loop(story):
+    """A test that runs a story with a server, on each of the loops."""
 
     async def told():
         async with running(Server()) as server:
             await story(server)
 
-    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-        runner.run(told())
+    @pytest.mark.parametrize("loop", LOOPS)
+    def test(loop):
+        with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+            runner.run(told())
+
+    return test
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_what_was_asked_in_full_is_answered(loop):
+@on_each_loop
+async def test_what_was_asked_in_full_is_answered(server):
     """With and without a body, at once or slowly, however many wait; then the connection is closed."""
-
-    async def story(server):
-        for sent, said in ((GET + b"\r\n", b"/ 0"), (POST + b"x" * 1000, b"/b 1000"), (SLOW, b"/slow 0")):
-            answer = await server.last_answer(sent)
-            assert (200, True) == (status(answer), answer.endswith(said))
-        assert b"connection: close" in answer
-        for last, count in ((SLOW, 2), (HEALTH, 1)):
-            answer = await server.last_answer(SLOW + HEALTH * 10 + last)
-            assert [12, count] == [answer.count(said) for said in (b"HTTP/1.1 200", b"/slow 0")]
-        large = POST.replace(b"1000", b"300000") + b"x" * 300_000
-        assert (await server.last_answer(large, pause_s=0.05)).endswith(b"/b 300000")
-
-    story_on(loop, story)
+    for sent, said in ((GET + b"\r\n", b"/ 0"), (POST + b"x" * 1000, b"/b 1000"), (SLOW, b"/slow 0")):
+        answer = await server.last_answer(sent)
+        assert (200, True) == (status(answer), answer.endswith(said))
+    assert b"connection: close" in answer
+    for last, count in ((SLOW, 2), (HEALTH, 1)):
+        answer = await server.last_answer(SLOW + HEALTH * 10 + last)
+        assert [12, count] == [answer.count(said) for said in (b"HTTP/1.1 200", b"/slow 0")]
+    large = POST.replace(b"1000", b"300000") + b"x" * 300_000
+    assert (await server.last_answer(large, pause_s=0.05)).endswith(b"/b 300000")
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_half_a_request_is_dropped(loop):
+@on_each_loop
+async def test_half_a_request_is_dropped(server):
     """Half a head, half a body, or nothing: closed at once; what was asked in full before it is answered."""
-
-    async def story(server):
-        for half in (b"", b"\r\n", GET, POST, POST + b"x" * 999):
-            assert b"" == await server.last_answer(half)
-            answer = await server.last_answer(SLOW + half)
-            assert (1, True) == (answer.count(b"HTTP/1.1 "), answer.endswith(b"/slow 0"))
-        reader, writer = await server.connect()
-        writer.write(GET + b"\r\n")
-        assert b"/ 0" == (await read_answer(reader))[1]
-        writer.write_eof()
-        assert b"" == await asyncio.wait_for(reader.read(), 3)  # the idle connection would be kept for five seconds
-        assert [] == server.refused
-
-    story_on(loop, story)
+    for half in (b"", b"\r\n", GET, POST, POST + b"x" * 999):
+        assert b"" == await server.last_answer(half)
+        answer = await server.last_answer(SLOW + half)
+        assert (1, True) == (answer.count(b"HTTP/1.1 "), answer.endswith(b"/slow 0"))
+    reader, writer = await server.connect()
+    writer.write(GET + b"\r\n")
+    assert b"/ 0" == (await read_answer(reader))[1]
+    writer.write_eof()
+    assert b"" == await asyncio.wait_for(reader.read(), 3)  # the idle connection would be kept for five seconds
+    assert [] == server.refused
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_stream_ends(loop, monkeypatch):
+@on_each_loop
+async def test_a_stream_ends(server):
     """Whether it had begun or not: a client that has left looks no different."""
-    monkeypatch.setattr(http_protocol, "STREAM_S", 0.05)
-
-    async def story(server):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(http_protocol, "STREAM_S", 0.05)
         for path in (b"/endless", b"/late"):
             before = server.ended
             answer = await server.last_answer(GET.replace(b" / ", b" %b " % path) + b"\r\n", pause_s=0.05)
             assert 200 == status(answer)
             await until(lambda before=before: server.ended > before)
-        assert 0 == server.streams
-
-    story_on(loop, story)
+    assert 0 == server.streams
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_client_that_has_left_is_forgotten(loop):
+@on_each_loop
+async def test_a_client_that_has_left_is_forgotten(server):
     """Its request is answered to nobody, and its connection counts no more."""
-
-    async def story(server):
-        _, writer = await server.connect()
-        writer.write(SLOW)
-        await until(lambda: server.state.tasks)
-        writer.close()
-        await until(lambda: not server.state.connections)
-        await until(lambda: not server.state.tasks)
-
-    story_on(loop, story)
+    _, writer = await server.connect()
+    writer.write(SLOW)
+    await until(lambda: server.state.tasks)
+    writer.close()
+    await until(lambda: not server.state.connections)
+    await until(lambda: not server.state.tasks)
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_stop_waits_for_the_answer(loop):
+@on_each_loop
+async def test_a_stop_waits_for_the_answer(server):
     """And for nothing else."""
-
-    async def story(server):
-        reader, writer = await server.connect()
-        writer.write(SLOW)
-        writer.write_eof()
-        await until(lambda: server.state.tasks)
-        await asyncio.sleep(0.05)
-        for connection in list(server.state.connections):
-            connection.shutdown()
-        assert (await asyncio.wait_for(reader.read(), 10)).endswith(b"/slow 0")
-        await until(lambda: not server.state.connections)
-
-    story_on(loop, story)
+    reader, writer = await server.connect()
+    writer.write(SLOW)
+    writer.write_eof()
+    await until(lambda: server.state.tasks)
+    await asyncio.sleep(0.05)
+    for connection in list(server.state.connections):
+        connection.shutdown()
+    assert (await asyncio.wait_for(reader.read(), 10)).endswith(b"/slow 0")
+    await until(lambda: not server.state.connections)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
