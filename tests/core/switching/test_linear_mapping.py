@@ -22,6 +22,14 @@ def mapping_of(kind, sources, targets, paper=False):
     return kind([f"new {at}" for at in range(sources)], [f"old {at}" for at in range(targets)], paper)
 
 
+def solved(kind, X2, X1, paper=False):
+    """A mapping that has learned these rows."""
+    mapping = mapping_of(kind, X2.shape[1], X1.shape[1], paper)
+    mapping.learn(X2, X1)
+    mapping.solve()
+    return mapping
+
+
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.__name__)
 every_form = pytest.mark.parametrize("paper", [False, True], ids=["ours", "paper"])
 D2, D1 = 6, 4
@@ -38,9 +46,7 @@ def rows(count, seed=0, d2=D2, d1=D1):
 def test_the_linear_mapping_solves_the_normal_equations(count):
     """Both the dual (up to 128 rows) and the primal give the ridge solution on standardised columns, by brute force."""
     X2, X1 = rows(count)
-    mapping = mapping_of(LinearMapping, D2, D1)
-    mapping.learn(X2, X1)
-    mapping.solve()
+    mapping = solved(LinearMapping, X2, X1)
     Z = (X2 - X2.mean(axis=0)) / X2.std(axis=0)
     N = np.linalg.solve(Z.T @ Z + mapping.ridge * D2 * np.eye(D2), Z.T @ (X1 - X1.mean(axis=0)))
     new = np.random.default_rng(9).normal(size=(5, D2))
@@ -52,9 +58,7 @@ def test_the_linear_mapping_solves_the_normal_equations(count):
 def test_the_paper_s_linear_mapping_is_least_squares_through_the_origin(count):
     """Equation (2), with the smallest norm if there are fewer rows than columns."""
     X2, X1 = rows(count)
-    mapping = mapping_of(LinearMapping, D2, D1, paper=True)
-    mapping.learn(X2, X1)
-    mapping.solve()
+    mapping = solved(LinearMapping, X2, X1, paper=True)
     assert_allclose(np.linalg.lstsq(X2, X1, rcond=None)[0], mapping.M, rtol=1e-4, atol=1e-6)
     assert_allclose(X2 @ mapping.M, mapping.recover(X2), rtol=1e-9, atol=1e-9)
 
@@ -93,9 +97,7 @@ def test_the_ridge_stays_when_it_is_no_longer_chosen(kind):
 def test_the_kernel_mapping_solves_its_equations():
     """Kernel ridge with the median distance as bandwidth, by brute force."""
     X2, X1 = rows(30)
-    mapping = mapping_of(KernelMapping, D2, D1)
-    mapping.learn(X2, X1)
-    mapping.solve()
+    mapping = solved(KernelMapping, X2, X1)
     new = np.random.default_rng(9).normal(size=(5, D2)) + 3
     Z, z = ((X - X2.mean(axis=0)) / X2.std(axis=0) for X in (X2, new))
     far = np.linalg.norm(Z[:, None] - Z, axis=2)
@@ -124,9 +126,7 @@ def test_the_paper_s_kernel_mapping_is_its_gradient_descent():
 def test_the_kernel_mapping_keeps_the_newest_rows_only():
     """Beyond 500 rows the oldest leave, so that the state is bounded."""
     X2, X1 = rows(STORED_MAX + 70, d2=2, d1=1)
-    mapping = mapping_of(KernelMapping, 2, 1)
-    mapping.learn(X2, X1)
-    mapping.solve()
+    mapping = solved(KernelMapping, X2, X1)
     assert_array_equal(np.hstack([X2, X1])[-STORED_MAX:], mapping.stored)
     assert STORED_MAX == len(mapping.Z)
 
@@ -309,9 +309,7 @@ def test_kept_columns_are_copied_and_vanished_ones_recovered(kind, paper):
 def test_the_mapping_only_learns_vanished_columns():
     """It uses all new columns; its error covers only what it recovers."""
     X, old = overlapping()
-    alone = mapping_of(LinearMapping, 5, 1)
-    alone.learn(X, old[:, 1:2])
-    alone.solve()
+    alone = solved(LinearMapping, X, old[:, 1:2])
     recovery = learned()
     assert_array_equal(alone.recover(X)[:, 0], recovery.recover(X)[:, 1])
     assert alone.error == recovery.error

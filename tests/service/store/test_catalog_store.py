@@ -13,9 +13,14 @@ from service.store.summaries import StoredSummary, SummaryWrite, decode, down, e
 from tests.service.store_fixtures import INCARNATION, Model, one
 
 
-async def test_a_new_model_stands_at_version_zero(connection):
+@pytest.fixture
+def catalog(connection):
+    """The models of the empty store."""
+    return Catalog(connection)
+
+
+async def test_a_new_model_stands_at_version_zero(connection, catalog):
     """Its uid is its incarnation; nothing is there before it is created."""
-    catalog = Catalog(connection)
     assert await catalog.read("m") is None
     config = bytes(range(256))
     assert Existing("inc1", config, created=True) == await catalog.create("m", "inc1", config)
@@ -25,28 +30,27 @@ async def test_a_new_model_stands_at_version_zero(connection):
     assert 10_000 > abs(meta.created_ms - int(now[0]) * 1000)
 
 
-async def test_a_taken_name_is_answered_with_who_has_it(connection):
+async def test_a_taken_name_is_answered_with_who_has_it(connection, catalog):
     """The first one stays; the second leaves nothing behind; repeating a lost call is still the caller's creation."""
-    catalog = Catalog(connection)
     await catalog.create("m", "inc1", b"first")
     assert Existing("inc1", b"first", created=False) == await catalog.create("m", "inc2", b"second")
     assert Existing("inc1", b"first", created=True) == await catalog.create("m", "inc1", b"first")
     assert [[b"m inc1"]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
 
 
-async def test_appends_move_version_uid_and_time(model):
+async def test_appends_move_version_uid_and_time(model, catalog):
     """Meta is set by the append script and read by the catalogue."""
-    before = await Catalog(model.connection).read("m")
+    before = await catalog.read("m")
     await asyncio.sleep(0.005)
     await model.append()
-    meta = await Catalog(model.connection).read("m")
+    meta = await catalog.read("m")
     assert (1, "w1-1", before.created_ms) == (meta.version, meta.uid, meta.created_ms)
     assert meta.updated_ms > meta.created_ms
 
 
-async def test_delete_leaves_nothing(model):
+async def test_delete_leaves_nothing(model, catalog):
     """All keys of the incarnation go, chunks included, but for the mark of it; a second time there is nothing."""
-    catalog, keys = Catalog(model.connection), model.keys
+    keys = model.keys
     await model.append(one("a"))
     await model.connection.ask(
         ("HSET", keys.pending, "p", "x"),
@@ -64,9 +68,8 @@ async def test_delete_leaves_nothing(model):
     assert await catalog.read("m") is None
 
 
-async def test_delete_does_not_touch_others(model):
+async def test_delete_does_not_touch_others(model, catalog):
     """Neither a model whose name begins alike nor the same name's next life."""
-    catalog = Catalog(model.connection)
     await catalog.create("m2", "inc1", b"{}")
     await Model(model.connection, name="m2").append(one("a"))
     await catalog.delete("m")
@@ -75,9 +78,8 @@ async def test_delete_does_not_touch_others(model):
     assert 1 == (await catalog.read("m2")).version
 
 
-async def test_a_crash_between_the_steps_is_harmless(connection):
+async def test_a_crash_between_the_steps_is_harmless(connection, catalog):
     """An index that names what is not there lists less, never wrongly; deleting and creating go on as ever."""
-    catalog = Catalog(connection)
     await connection.ask(("ZADD", INDEX, 0, "m inc0"), ("ZADD", INDEX, 0, "z inc0"))
     assert ([], None) == await catalog.names(10)
     assert not await catalog.delete("m")
@@ -87,18 +89,16 @@ async def test_a_crash_between_the_steps_is_harmless(connection):
     assert ([], None) == await catalog.names(1)
 
 
-async def test_what_a_process_that_died_while_it_deleted_has_left_leaves_with_the_next_try(connection):
+async def test_what_a_process_that_died_while_it_deleted_has_left_leaves_with_the_next_try(connection, catalog):
     """The member of the index; not that of a model which is just being created."""
-    catalog = Catalog(connection)
     died, young = ModelKeys("m", "inc1"), ModelKeys("m", "inc2")
     await connection.ask(("SET", died.deleted, 1), *[("ZADD", INDEX, 0, keys.member()) for keys in (died, young)])
     assert not await catalog.delete("m")
     assert [[young.member().encode()]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
 
 
-async def test_deleting_and_creating_at_once_ends_in_one_of_the_two(connection):
+async def test_deleting_and_creating_at_once_ends_in_one_of_the_two(catalog):
     """A delete hits the model that was there, whatever is created meanwhile; the index agrees with meta."""
-    catalog = Catalog(connection)
 
     async def live(k: int) -> None:
         await catalog.create("m", f"inc{k}", b"{}")
@@ -110,9 +110,8 @@ async def test_deleting_and_creating_at_once_ends_in_one_of_the_two(connection):
     assert ([("m", "last")], None) == await catalog.names(10)
 
 
-async def test_a_name_taken_again_while_it_is_deleted(model, monkeypatch):
+async def test_a_name_taken_again_while_it_is_deleted(model, catalog, monkeypatch):
     """Between looking and deleting somebody has replaced the model: the new one goes, whole, or nothing does."""
-    catalog = Catalog(model.connection)
     old = await catalog.read("m")
     await catalog.delete("m")
     await catalog.create("m", "inc2", b"{}")
@@ -128,10 +127,9 @@ async def test_a_name_taken_again_while_it_is_deleted(model, monkeypatch):
     assert {*marks, TOMBSTONES.encode()} == {*await model.contents()}
 
 
-async def test_the_marks_of_deleted_models_are_bounded(connection, monkeypatch):
+async def test_the_marks_of_deleted_models_are_bounded(connection, catalog, monkeypatch):
     """The newest stay, given up ones among them; of what is deleted twice one stays; those past their time leave."""
     monkeypatch.setattr(catalog_module, "DELETED_MAX", 3)
-    catalog = Catalog(connection)
     for number in range(6):
         await catalog.create(f"m{number}", "inc", b"{}")
         assert await catalog.delete(f"m{number}")
@@ -145,19 +143,17 @@ async def test_the_marks_of_deleted_models_are_bounded(connection, monkeypatch):
     assert [[b"m5 inc", b"m6 inc", b"m7 inc"]] == await connection.ask(("ZRANGE", TOMBSTONES, 0, -1))
 
 
-async def test_wanted_names_are_looked_for_in_so_many_steps_only(connection, monkeypatch):
+async def test_wanted_names_are_looked_for_in_so_many_steps_only(catalog, monkeypatch):
     """A hint must not cost a walk through the whole index."""
     monkeypatch.setattr(catalog_module, "STEP_NAMES", 3)
-    catalog = Catalog(connection)
     for at in range(40):
         await catalog.create(f"m{at:02}", "inc", b"")
     for name, found in (("m02", [("m02", "inc")]), ("m29", [("m29", "inc")]), ("m30", [])):
         assert (found, None) == await catalog.names(2, wanted=name.__eq__)
 
 
-async def test_names_come_in_order_page_by_page(connection):
+async def test_names_come_in_order_page_by_page(connection, catalog):
     """Every name once, in the order of the bytes, whatever stale members lie between; the last page says so."""
-    catalog = Catalog(connection)
     names = sorted(["a", "a-b", "a.b", "a0", "aB", "a_b", "ab", "B", "0", "b" * 64])
     for name in reversed(names):
         await catalog.create(name, "inc5", b"{}")
@@ -221,9 +217,8 @@ def test_a_record_of_another_format_is_not_read():
     assert None is decode(b'7:8:[2,"rls","regression",3,0.25,1.5,"steady"]')
 
 
-async def test_creation_stores_the_first_summary(connection):
+async def test_creation_stores_the_first_summary(catalog):
     """Of version 0, with the server's time; a name that is taken keeps its own."""
-    catalog = Catalog(connection)
     first = Summary("rls", "regression", 0, None, None, "steady")
     assert (await catalog.create("m", INCARNATION, b"{}", encode_first(first))).created
     assert not (await catalog.create("m", "inc2", b"{}", encode_first(SUMMARY))).created
@@ -244,19 +239,18 @@ async def test_an_append_carries_the_summary_of_the_state_before_it(model):
     assert 1 == (await stored(model)).version
 
 
-async def test_an_append_from_behind_does_not_replace_a_later_summary(model):
+async def test_an_append_from_behind_does_not_replace_a_later_summary(model, catalog):
     """The writer that is behind its log appends all the same."""
     for _ in range(3):
         await model.append()
-    await Catalog(model.connection).write_summaries([write(model)])
+    await catalog.write_summaries([write(model)])
     behind = Model(model.connection, "w2")
     assert 4 == (await behind.append(version=1, uid="w1-1", summary=record(1))).made
     assert 3 == (await stored(model)).version
 
 
-async def test_a_later_summary_stays(model):
+async def test_a_later_summary_stays(model, catalog):
     """Written only while the stored one is below what the writer names; the answer says what is stored."""
-    catalog = Catalog(model.connection)
     for _ in range(4):
         await model.append()
     assert [2, 4, 4, 4] == await catalog.write_summaries([
@@ -268,18 +262,17 @@ async def test_a_later_summary_stays(model):
 
 
 @pytest.mark.parametrize("changed", [{"incarnation": "inc2"}, {"version": 3}, {"uid": "other"}, {"name": "n"}])
-async def test_nothing_is_stored_of_what_is_not_on_the_log(model, changed):
+async def test_nothing_is_stored_of_what_is_not_on_the_log(model, catalog, changed):
     """Another incarnation, a version beyond the head, a rewritten head, a model that does not exist."""
     await model.append()
     await model.append()
     before = await model.contents()
-    assert [-1] == await Catalog(model.connection).write_summaries([write(model)._replace(**changed)])
+    assert [-1] == await catalog.write_summaries([write(model)._replace(**changed)])
     assert before == await model.contents()
 
 
-async def test_a_list_reads_summaries_and_configurations_where_there_are_none(model):
+async def test_a_list_reads_summaries_and_configurations_where_there_are_none(model, catalog):
     """Models of an earlier version of the service have no summary until they are loaded."""
-    catalog = Catalog(model.connection)
     await catalog.create("a", "inca", b'{"algorithm": "odm", "task": "classification"}')
     await catalog.create("z", "incz", b"{}", encode_first(SUMMARY))
     await model.append(summary=record(0, rows=17))
@@ -294,10 +287,10 @@ async def test_a_list_reads_summaries_and_configurations_where_there_are_none(mo
     assert (["z"], None) == ([row.name for row in rest], following)
 
 
-async def test_a_list_leaves_out_what_does_not_exist(model):
+async def test_a_list_leaves_out_what_does_not_exist(model, catalog):
     """A member of the index without its meta, and one of an earlier incarnation."""
     await model.connection.ask(("ZADD", "onepass:models", 0, "b gone"), ("ZADD", "onepass:models", 0, "m inc0"))
-    listed, _ = await Catalog(model.connection).summaries(10)
+    listed, _ = await catalog.summaries(10)
     assert [("m", INCARNATION)] == [row[:2] for row in listed]
 
 
