@@ -34,33 +34,6 @@ def _everything(store, mark=""):
         return [fields[b"i"].decode() for _, fields in client.xrange(DRIFT) if fields[b"k"].decode() == mark]
 
 
-def test_a_drift_becomes_events(serve, store):
-    """The event is in both lists and in the stream, with names, sizes and threshold."""
-    service = serve(REDIS_URL=store.url).start()
-    calm(service)
-    with Stream(service) as stream:
-        version = learn(service, moved())
-        found = service.get("/models/m/drift")["events"]
-        assert len(found) > 0
-        assert [{**event, "alarms": [], "alarm_count": 0} for event in found] == [
-            frame["data"] for frame in stream.drifts(len(found))
-        ]
-    assert _joined(service) == [event["alarm_count"] for event in found]
-    assert [
-        {"id": event["id"], "model": "m", "kind": "joined", "alarms": [alarm]}
-        for event in found[:-1]
-        for alarm in event["alarms"]
-    ] == stream.joined
-    assert _alarms(service) == _ids(found) == _ids(events(service))
-    assert {version} == {event["version"] for event in found}
-    alarms = [alarm for event in found for alarm in (event, *event["alarms"])]
-    assert {"a"} == {alarm["features"][0]["name"] for alarm in alarms if alarm["kind"] == "class_mean"}
-    assert all(event["windows"]["after"] > 0 < event["epsilon_cut"] for event in found)
-    assert float(len(found)) == sum(
-        service.metric(f'drift_events_total{{kind="{kind}"}}') for kind in {event["kind"] for event in found}
-    )
-
-
 @pytest.mark.slow_but("appended")
 @pytest.mark.parametrize("point", ["appended", "applied", "alarmed", "published"])
 def test_a_crash_loses_no_event_and_repeats_none(serve, store, point):

@@ -42,9 +42,11 @@ async def all_pages(api, path, **params):
 
 async def test_an_event_is_as_the_contract_has_it(api):
     """Names, kinds of values, the id made of incarnation, version and index, and a time like every other."""
-    path = await api.new()
+    path, counter = await api.new(), ("onepass_drift_events_total", "class_mean")
+    before = (await api.scraped()).get(counter, 0.0)
     await raise_alarms(api, path)
     page = await api.get(f"{path}/drift")
+    assert before + 1.0 == (await api.scraped())[counter]
     model = await api.get(path)
     (event,) = page["events"]
     assert {
