@@ -76,20 +76,6 @@ def test_a_name_that_was_deleted_and_reused_is_noticed(pair, store):
     assert one.state() == other.state()
 
 
-def test_feedback_to_a_reused_name_is_503_until_the_service_notices(pair):
-    """A service that still holds the old model refuses the row instead of learning it; the retry puts it in."""
-    one, other = pair
-    Client(one).learn(TABLE[0])
-    other.freeze()
-    assert 204 == one.request("DELETE", "/models/m").status
-    one.create()
-    with ThreadPoolExecutor(1) as pool:
-        sent = pool.submit(Load([other], TABLE[:1]).run)
-        other.thaw()
-        assert set(sent.result(60).refused) <= {"recreated"}
-    assert 1 == other.get("/models/m?consistency=strong")["rows"]
-
-
 def test_lost_hints_are_made_up_for(pair, store):
     """The connections for notices are cut again and again while one replica learns: the other still follows."""
     learning, following = pair
