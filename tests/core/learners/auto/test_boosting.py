@@ -141,14 +141,6 @@ def test_the_deviation_is_that_of_its_past_errors():
     assert_allclose(told.std[1:], np.sqrt(squares[:-1]), rtol=1e-9)
 
 
-def test_it_is_better_than_a_constant_on_cells():
-    """Cells of three columns, which no plane separates: most predictions are soon right."""
-    drawn = np.random.default_rng(2).uniform(-1, 1, (2000, D))
-    y = ((drawn > 0).sum(axis=1) % 2).astype(np.int64)
-    told = learner(2, trees=50, rows=2000, period=32).learn(drawn, y).value
-    assert (told[1000:] == y[1000:]).mean() > 0.9
-
-
 @pytest.mark.parametrize("first", [1, 2, 3])
 def test_later_classes_get_an_output_of_their_own(first):
     """However many classes came first, their ratios stay; the new one is unlikely, then likely."""
