@@ -30,7 +30,8 @@ def fetch_all(sets: Iterable[DataSet] = tuple(SETS.values()), say: Any = print) 
         return []
     say(f"{len(lacking)} data sets are missing; they go to {folders()[0]}")
     still, unreached, ends = [], set[str](), time.monotonic() + ALL_S
-    with httpx.Client(timeout=TIMEOUT_S, follow_redirects=True) as client:
+    # A compressed file is itself what is asked for: no server may say that it is an encoding.
+    with httpx.Client(timeout=TIMEOUT_S, follow_redirects=True, headers={"Accept-Encoding": "identity"}) as client:
         for one in lacking:
             try:
                 raws = [_lying(source) or _downloaded(client, source, unreached, ends) for source in one.sources]
