@@ -165,6 +165,11 @@ class ExpertMixture(Holder):
             self.table[mixing.WEIGHT] = 1.0
         self._settle()
 
+    def wake_all(self) -> None:
+        """Wake every expert; those that rested have no weight yet."""
+        self.table[mixing.WAKES : mixing.SPELLS + 1] = 0.0
+        self._wake()
+
     def _column(self, weight: float) -> Floats:
         """The table's column for an expert that has learned nothing."""
         E = len(self.names)

@@ -100,6 +100,8 @@ class Team(Nested):
             else:
                 anew.append(recipe.name)
         self.mixture.extend(other.mixture, anew)
+        if not self._rests:  # there are so many columns now that nobody would wake them later
+            self.mixture.wake_all()
         self._take_turns()
 
     def posterior(self, columns: Columns, view: View) -> Header:

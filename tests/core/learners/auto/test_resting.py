@@ -119,3 +119,15 @@ def test_a_state_loads_after_any_number_of_errors_where_no_expert_rests():
     assert errors > REST_ROWS
     again.load_arrays(*built.to_arrays())
     assert state(built) == state(again)
+
+
+def test_all_wake_when_columns_are_added_until_no_expert_rests():
+    """Those that rested in the smaller learner go on; the state loads."""
+    small, large, again = learner("classification"), *(learner("classification", 256) for _ in range(2))
+    X = np.random.default_rng(0).normal(size=(2048, 3))
+    small.learn(X, (X[:, 0] > X[:, 1] ** 2 - 0.5).astype(np.int64))
+    assert {*resting(small)} & {*large.team.experts}
+    large.extend(small, np.arange(3))
+    assert [] == resting(large)
+    again.load_arrays(*large.to_arrays())
+    assert state(large) == state(again)
