@@ -208,13 +208,3 @@ class Forgetful(Protocol):
 
     def forget(self) -> None:
         """Keep the model, but let the next rows outweigh the past."""
-
-
-@runtime_checkable
-class Watchful(Protocol):
-    """A learner with its own drift tests, which restarts a class at their alarms. Its ``own_tests``, a tuple, are the
-    kinds of tests that it runs with its parameters.
-    """
-
-    def take_alarms(self) -> list[Alarm]:
-        """Return and clear the alarms of the last ``learn``, in the order of their rows."""

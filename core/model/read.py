@@ -60,11 +60,6 @@ def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -
     return ServedPrediction(label, probabilities, baselines, interval, lags, parts.learner_id)
 
 
-def encoded(parts: LearnerParts, raw: Floats) -> Floats:
-    """Raw rows (n, F) of ``prediction_schema`` as ``row_columns`` (n, D), each as the next one."""
-    return parts.space_model.encode(raw)
-
-
 def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> Floats | None:
     """The intervals of a regression around n predictions, (n, 2), low and high; None: too few rows were scored.
 

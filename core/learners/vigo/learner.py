@@ -178,7 +178,7 @@ class Vigo(RowLearner):
 
     @property
     def own_tests(self) -> tuple[str, ...]:
-        """The tests inside VIGOd; see ``core.contract.Watchful``."""
+        """The kinds of tests that VIGOd runs itself; it restarts a class at their alarms."""
         if self.kind != at.VIGOD:
             return ()
         return ("class_mean", "error_rate") if self.constants[at.ERROR_CUT] else ("class_mean",)
