@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints, Prediction, Spec
+from core.contract import Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.posterior import View
 from core.state.layout import Counts, Holder
 
@@ -53,8 +53,8 @@ class RowLearner(Holder):
         self.counts = {"classes": 0 if self.regression else CLASS_BOUND}
 
     def add_class(self) -> None:
-        """See ``core.contract.Learner``."""
-        raise NotImplementedError
+        """Add a class, of which the state may need to know nothing."""
+        self.classes += 1
 
     def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
         """Predict n rows; changes nothing except its outputs.
@@ -64,15 +64,20 @@ class RowLearner(Holder):
             value: (n,) the most probable classes, written; (0,) for regression.
             out: (n, K) their probabilities, K >= 1, written; for regression (2, n) numbers and deviations.
         """
-        raise NotImplementedError
+        self.learn_into(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, out)
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Predict, then learn n rows X (n, d) with y (n,), numbers or class indices as floats; outputs as for
         ``predict_into``.
 
-        Discounts and weights are (n,), or ``NONE_GIVEN``.
+        Discounts and weights are (n,), or ``NONE_GIVEN``. With y (0,) rows are only predicted, unless the learner has
+        its own ``predict_into``.
         """
         raise NotImplementedError
+
+    def weights(self) -> Weights | None:
+        """See ``core.contract.Learner``; by default there is no linear model."""
+        return None
 
     def posterior(self, view: View) -> Header:
         """What the learner holds; see ``core.learners.posterior``."""

@@ -22,7 +22,7 @@ from numba import njit
 
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Header, Ints, Spec, direct
 from core.learners.algorithm import Algorithm
-from core.learners.learner import NONE_GIVEN, RowLearner
+from core.learners.learner import RowLearner
 from core.learners.posterior import View
 from core.state.layout import WHOLE, Array, Counts, Layout
 
@@ -146,27 +146,15 @@ class Neighbours(RowLearner):
         """The distances to all rows of the window."""
         return 3.0 * WINDOW * (spec.dimension + 2.0) + 50.0 * max(classes, 1)
 
-    def add_class(self) -> None:
-        """Add a class."""
-        self.classes += 1
-
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        answer_and_keep(X, NONE_GIVEN, self.held, self.labels, int(self.tally[0]), self.regression, value, out)
-
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts and no weights."""
         del discounts, weights
-        self._grow(int(self.tally[0]) + len(X))
-        answer_and_keep(X, y, self.held, self.labels, int(self.tally[0]), self.regression, value, out)
-        self.tally += len(X)
-
-    def _grow(self, rows: int) -> None:
-        """Make room for ``rows`` rows."""
-        more = capacity(rows) - len(self.labels)
+        more = capacity(int(self.tally[0]) + len(y)) - len(self.labels)
         if more > 0:
             self.held = np.concatenate([self.held, np.zeros((len(self.held), more))], axis=1)
             self.labels = np.concatenate([self.labels, np.zeros(more)])
+        answer_and_keep(X, y, self.held, self.labels, int(self.tally[0]), self.regression, value, out)
+        self.tally += len(y)
 
     def forget(self) -> None:
         """Drop all rows held."""
@@ -178,10 +166,6 @@ class Neighbours(RowLearner):
         self.held = np.zeros((self.spec.dimension, len(other.labels)))
         self.held[places] = other.held
         self.labels, self.tally, self.classes = other.labels.copy(), other.tally.copy(), other.classes
-
-    def weights(self) -> None:
-        """None: there are none."""
-        return
 
     def posterior(self, view: View) -> Header:
         """How many rows are held."""

@@ -27,24 +27,11 @@ class Observer(RowLearner):
         del spec, classes
         return {}
 
-    def add_class(self) -> None:
-        """Add a class."""
-        self.classes += 1
-
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict no class, with equal probabilities; for numbers 0."""
-        del X
+    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """Predict no class, with equal probabilities; for numbers 0. Learn nothing."""
+        del X, y, discounts, weights
         value.fill(-1)
         out.fill(0.0 if self.regression else 1.0 / max(self.classes, 1))
-
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn nothing."""
-        del y, discounts, weights
-        self.predict_into(X, value, out)
-
-    def weights(self) -> None:
-        """None: there are none."""
-        return
 
     def posterior(self, view: View) -> Header:
         """Nothing."""

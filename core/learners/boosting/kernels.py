@@ -47,6 +47,7 @@ from core.learners.boosting.growing import (
     grow_tree,
 )
 from core.numerics.rng import mix
+from core.numerics.weighting import softmax
 
 VALUE_MAX, LABEL_MAX, SCORE_MAX = 1e30, 1e140, 1e141
 _NUMBER_RATE, _NOISE_RATE, _SQUARE_MAX = 0.2, 0.002, 1e300
@@ -65,15 +66,8 @@ def _probabilities(f: Floats, p: Floats) -> None:
     if f.shape[0] == 1:
         p[1] = 1.0 / (1.0 + math.exp(-f[0])) if f[0] > -700.0 else 0.0
         p[0] = 1.0 - p[1]
-        return
-    top, total = f[0], 0.0
-    for k in range(f.shape[0]):
-        top = max(top, f[k])
-    for k in range(f.shape[0]):
-        p[k] = math.exp(f[k] - top)
-        total += p[k]
-    for k in range(f.shape[0]):
-        p[k] /= total
+    else:
+        softmax(f, p)
 
 
 @njit(cache=True, nogil=True)

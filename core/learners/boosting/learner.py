@@ -8,7 +8,7 @@ import numpy as np
 from core.contract import Floats, Header, Ints, Spec
 from core.learners.boosting.growing import EDGES, INNER, LEAVES, NOWHERE, encode
 from core.learners.boosting.kernels import LABEL_MAX, SCORE_MAX, VALUE_MAX, learn_rows
-from core.learners.learner import NONE_GIVEN, RowLearner
+from core.learners.learner import RowLearner
 from core.learners.posterior import View
 from core.numerics.rng import mixed_seed
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
@@ -98,14 +98,10 @@ class Boosting(RowLearner):
         if self.tally[0] >= self._period:
             self.bias[-1] = self.scores[:, -1] = _UNLIKELY
 
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        self._run(X, NONE_GIVEN, value, out)
-
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts and no weights."""
         del discounts, weights
-        rows, room = min(int(self.tally[0]) + len(X), self._most), len(self.held)
+        rows, room = min(int(self.tally[0]) + len(y), self._most), len(self.held)
         if rows > room:
             while room < rows:
                 room = min(2 * room, self._most)
@@ -113,11 +109,8 @@ class Boosting(RowLearner):
                 before = getattr(self, name)
                 more = np.zeros((room - len(before), *before.shape[1:]), dtype=before.dtype)
                 setattr(self, name, np.concatenate([before, more]))
-        self._run(X, y, value, out)
-
-    def _run(self, X: Floats, y: Floats, value: Ints, out: Floats) -> None:
-        rows = self.held, self.labels, self.codes, self.edges, self.scores
-        state = *rows, self.trees, self.leaves, self.bias, self.tally
+        ring = self.held, self.labels, self.codes, self.edges, self.scores
+        state = *ring, self.trees, self.leaves, self.bias, self.tally
         learn_rows(X, y, *state, self._most, self._period, self._rate, self._seed, self.regression, value, out)
 
     def forget(self) -> None:
@@ -142,10 +135,6 @@ class Boosting(RowLearner):
         """Load a state from ``to_arrays``; a ``ValueError`` leaves the learner unchanged."""
         super().load_arrays(arrays, header)
         self._encode()
-
-    def weights(self) -> None:
-        """None: there are none."""
-        return
 
     def posterior(self, view: View) -> Header:
         """Rows, trees, and how often the columns are cut."""

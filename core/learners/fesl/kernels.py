@@ -119,20 +119,6 @@ def _length(
 
 
 @direct
-@njit(f"void({ROWS_IN}, {TABLE}, {CLASSES}, {TABLE})", cache=True, nogil=True)
-def predict_rows(X: Floats, W: Floats, value: Ints, out: Floats) -> None:
-    """Classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), written; numbers into ``out[0]``."""
-    s, p = np.empty(W.shape[0]), np.empty(out.shape[1])
-    for i in range(X.shape[0]):
-        _scores(X, i, _row_scale(X, i), W, s)
-        if value.shape[0]:
-            _probabilities(s, out.shape[1], p)
-            report_row(p, i, out, value)
-        else:
-            out[0, i] = s[0]
-
-
-@direct
 @njit(
     f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, f8, b1, {CLASSES}, {TABLE})",
     cache=True,
@@ -142,7 +128,8 @@ def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Ints,
     out: Floats,
 ) -> None:  # fmt: skip
-    """Test then train on rows X (n, d) with class indices or numbers y (n,); value and out as ``predict_rows``.
+    """Classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), written; numbers into ``out[0]``. With class
+    indices or numbers y (n,), not (0,), each row is then learned.
 
     Weights are (n,), or (0,): every row counts once.
     """
@@ -151,19 +138,22 @@ def learn_rows(
     for i in range(X.shape[0]):
         scale, label = _row_scale(X, i), 1.0
         _scores(X, i, scale, W, s)
-        if not value.shape[0]:
-            out[0, i] = s[0]
-            label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
-            e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
-        else:
+        if value.shape[0]:
             _probabilities(s, out.shape[1], p)
             report_row(p, i, out, value)
-            if m == 1:
-                t = math.exp(-abs(s[0]))
-                e[0] = (1.0 if s[0] > 0.0 else t) / (1.0 + t) - y[i]
-            else:
-                for k in range(m):
-                    e[k] = p[k] - (1.0 if y[i] == k else 0.0)
+        else:
+            out[0, i] = s[0]
+        if not y.shape[0]:
+            continue
+        if not value.shape[0]:
+            label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
+            e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
+        elif m == 1:
+            t = math.exp(-abs(s[0]))
+            e[0] = (1.0 if s[0] > 0.0 else t) / (1.0 + t) - y[i]
+        else:
+            for k in range(m):
+                e[k] = p[k] - (1.0 if y[i] == k else 0.0)
         if weights.shape[0]:
             e *= weights[i]
         _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, label, rate, paper))

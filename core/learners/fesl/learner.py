@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from core.contract import Floats, Header, Ints, Spec, Weights
-from core.learners.fesl.kernels import ROWS, WEIGHT_MAX, learn_rows, predict_rows
+from core.learners.fesl.kernels import ROWS, WEIGHT_MAX, learn_rows
 from core.learners.linear import LinearLearner
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
@@ -44,10 +44,6 @@ class GradientDescent(LinearLearner):
         """5 D per column and 2 D, and some twenty per class."""
         columns, D = cls.sizes(spec, classes).values()
         return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
-
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        predict_rows(X, self.W, value, out)
 
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts."""

@@ -83,18 +83,6 @@ def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
         softmax(s, p)
 
 
-@direct
-@njit(f"void({ROWS_IN}, i8, i8, i8, {TABLE}, {TABLE}, {CLASSES})", cache=True, nogil=True)
-def predict_rows(Z: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, value: Ints) -> None:
-    """Probabilities (n, K), K >= 1, and classes (n,) of rows Z (n, d); written into the last two."""
-    u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)
-    s, p = np.empty(W.shape[1]), np.empty(P.shape[1])
-    for i in range(Z.shape[0]):
-        find_cells(Z, i, B, C, u, found)
-        _predict_row(W, found, s, p)
-        report_row(p, i, P, value)
-
-
 @njit(cache=True, nogil=True)
 def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats, steps: Floats) -> None:
     """Move the numbers of class k in these cells against the gradient g; steps (cells of a row,) is scratch."""
@@ -119,7 +107,8 @@ def learn_rows(
     Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, rate: float, W: Floats, G: Floats,
     P: Floats, value: Ints,
 ) -> None:  # fmt: skip
-    """Test, then train on rows Z (n, d) with class indices y (n,); P and value as ``predict_rows``.
+    """Probabilities P (n, K), K >= 1, and classes (n,) of rows Z (n, d), written; with class indices y (n,), not (0,),
+    each row is then learned.
 
     Weights are (n,), or (0,): every row counts once. W and G (cells, columns) are updated in place.
     """
@@ -130,7 +119,7 @@ def learn_rows(
         find_cells(Z, i, B, C, u, found)
         _predict_row(W, found, s, p)
         report_row(p, i, P, value)
-        if K < 2:
+        if K < 2 or not y.shape[0]:
             continue
         weight = weights[i] if weights.shape[0] else 1.0
         for k in range(m):

@@ -8,9 +8,9 @@ import numpy as np
 
 from core.contract import Floats, Header, Ints, Spec
 from core.features.label_range import HIGH, LOW, ROWS
-from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows, predict_rows
+from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows
 from core.learners.ga2m.numbers import MEAN, NOISE, NUMBER_MAX, SQUARE_MAX, VARIANCE, VARIANCE_FIRST, number_rows
-from core.learners.learner import NONE_GIVEN, RowLearner
+from core.learners.learner import RowLearner
 from core.learners.linear import column_count, linear_model, with_class
 from core.learners.posterior import View, unlike
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
@@ -99,13 +99,6 @@ class Ga2m(RowLearner):
         self.W = np.ascontiguousarray(with_class(self.W.T, self.classes, fresh, _FIRST_TWO).T)
         self.G = np.ascontiguousarray(with_class(self.G.T, self.classes, fresh, (1.0, 1.0)).T)
 
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        if self.regression:
-            number_rows(X, NONE_GIVEN, NONE_GIVEN, *self._shape, self.W, self.G, self.labels, out)
-        else:
-            predict_rows(X, *self._shape, self.W, out, value)
-
     def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Learn rows. Takes no discounts."""
         del discounts
@@ -113,15 +106,11 @@ class Ga2m(RowLearner):
             number_rows(X, y, weights, *self._shape, self.W, self.G, self.labels, out)
         else:
             learn_rows(X, y, weights, *self._shape, self.rate, self.W, self.G, out, value)
-        self.rows += X.shape[0]
+        self.rows += len(y)
 
     def forget(self) -> None:
         """Make the steps as long as at the start; the weights stay."""
         self.G[:] = VARIANCE_FIRST if self.regression else 0.0
-
-    def weights(self) -> None:
-        """None: the scores are not linear in the columns."""
-        return
 
     def posterior(self, view: View) -> Header:
         """The curves: of each column, and of each pair, the edges between its bins and the number of each bin."""

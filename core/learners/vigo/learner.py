@@ -214,10 +214,6 @@ class Vigo(RowLearner):
         """Explain the prediction of one row x (1, d); see ``core.learners.vigo.gaussians.explain``."""
         return explain(self.state, x[0])
 
-    def weights(self) -> None:
-        """None: the boundaries are quadratic."""
-        return
-
     def posterior(self, view: View) -> Header:
         """The Gaussian of each class: mean, covariance E[Lambda]^-1, rows (count), nu, beta and c; see kernels.py."""
         classes = {}
