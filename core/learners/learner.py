@@ -56,22 +56,16 @@ class RowLearner(Holder):
         """Add a class, of which the state may need to know nothing."""
         self.classes += 1
 
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict n rows; changes nothing except its outputs.
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """Write the predictions of n rows; if they have labels, each row is then learned.
 
         Args:
             X: (n, d) rows.
+            y: (n,) numbers, or class indices as floats; ``NONE_GIVEN``: nothing is learned, nor does the state change.
+            discounts: (n,), or ``NONE_GIVEN``.
+            weights: likewise.
             value: (n,) the most probable classes, written; (0,) for regression.
             out: (n, K) their probabilities, K >= 1, written; for regression (2, n) numbers and deviations.
-        """
-        self.learn_into(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, out)
-
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Predict, then learn n rows X (n, d) with y (n,), numbers or class indices as floats; outputs as for
-        ``predict_into``.
-
-        Discounts and weights are (n,), or ``NONE_GIVEN``. With y (0,) rows are only predicted, unless the learner has
-        its own ``predict_into``.
         """
         raise NotImplementedError
 
@@ -88,11 +82,11 @@ class RowLearner(Holder):
         n = X.shape[0]
         if self.regression:
             out = np.empty((2, n))
-            self.predict_into(X, NO_VALUE, out)
+            self.write(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, NO_VALUE, out)
             return Prediction(out[0], None, out[1] if self.deviates else None)
         value, out = np.empty(n, np.int64), np.empty((n, self.classes))
         if self.classes:
-            self.predict_into(X, value, out)
+            self.write(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, out)
         else:
             value.fill(-1)
         return Prediction(value, out)
@@ -108,10 +102,10 @@ class RowLearner(Holder):
             weights = NONE_GIVEN
         if self.regression:
             out, numbers = np.empty((2, n)), np.ascontiguousarray(y, dtype=np.float64)
-            self.learn_into(X, numbers, discounts, weights, NO_VALUE, out)
+            self.write(X, numbers, discounts, weights, NO_VALUE, out)
             return Prediction(out[0], None, out[1] if self.deviates else None)
         value, out = np.empty(n, np.int64), np.empty((n, self.classes))
-        self.learn_into(X, y.astype(np.float64), discounts, weights, value, out)
+        self.write(X, y.astype(np.float64), discounts, weights, value, out)
         return Prediction(value, out)
 
     def _sizes(self, found: Counts) -> Counts:

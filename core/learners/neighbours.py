@@ -63,7 +63,7 @@ def _nearest(x: Floats, held: Floats, count: int, total: Floats, near: Ints, apa
 def _answer(
     labels: Floats, near: Ints, apart: Floats, found: int, row: int, numbers: bool, value: Ints, out: Floats
 ) -> None:
-    """The prediction of a row from its neighbours, into ``value`` and ``out`` as of ``RowLearner.predict_into``."""
+    """The prediction of a row from its neighbours, into ``value`` and ``out`` as of ``RowLearner.write``."""
     farthest, total = apart[found - 1] if found else 0.0, 0.0
     if numbers:
         mean = square = 0.0
@@ -146,8 +146,8 @@ class Neighbours(RowLearner):
         """The distances to all rows of the window."""
         return 3.0 * WINDOW * (spec.dimension + 2.0) + 50.0 * max(classes, 1)
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows. Takes no discounts and no weights."""
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """See ``RowLearner``. Takes no discounts and no weights."""
         del discounts, weights
         more = capacity(int(self.tally[0]) + len(y)) - len(self.labels)
         if more > 0:

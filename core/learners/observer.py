@@ -27,7 +27,7 @@ class Observer(RowLearner):
         del spec, classes
         return {}
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Predict no class, with equal probabilities; for numbers 0. Learn nothing."""
         del X, y, discounts, weights
         value.fill(-1)

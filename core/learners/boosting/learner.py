@@ -98,8 +98,8 @@ class Boosting(RowLearner):
         if self.tally[0] >= self._period:
             self.bias[-1] = self.scores[:, -1] = _UNLIKELY
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows. Takes no discounts and no weights."""
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """See ``RowLearner``. Takes no discounts and no weights."""
         del discounts, weights
         rows, room = min(int(self.tally[0]) + len(y), self._most), len(self.held)
         if rows > room:

@@ -147,17 +147,16 @@ class Dfop(LinearLearner):
 
     deviates: ClassVar = True
 
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        bank.predict_rows(self._bank, X, value, out)
-
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows; with several members, in chunks."""
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """See ``RowLearner``. With several members rows are learned in chunks."""
+        if not len(y):
+            bank.predict_rows(self._bank, X, value, out)
+            return
         n, member = X.shape[0], 0
         if n > self._rows_at_once and len(parts := chunks(self.rows, bank.CHUNK_ROWS, n)) > 1:
             for part in parts:
                 own = np.empty((2, part.stop - part.start)) if self.regression else out[part]
-                self.learn_into(X[part], y[part], discounts[part], weights[part], value[part], own)
+                self.write(X[part], y[part], discounts[part], weights[part], value[part], own)
                 if self.regression:
                     out[:, part] = own
             return

@@ -99,14 +99,15 @@ class Ga2m(RowLearner):
         self.W = np.ascontiguousarray(with_class(self.W.T, self.classes, fresh, _FIRST_TWO).T)
         self.G = np.ascontiguousarray(with_class(self.G.T, self.classes, fresh, (1.0, 1.0)).T)
 
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows. Takes no discounts."""
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """See ``RowLearner``. Takes no discounts."""
         del discounts
         if self.regression:
             number_rows(X, y, weights, *self._shape, self.W, self.G, self.labels, out)
         else:
             learn_rows(X, y, weights, *self._shape, self.rate, self.W, self.G, out, value)
-        self.rows += len(y)
+        if len(y):
+            self.rows += len(y)
 
     def forget(self) -> None:
         """Make the steps as long as at the start; the weights stay."""

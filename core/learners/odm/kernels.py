@@ -44,31 +44,6 @@ _STATE = f"{CUBE}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}"
 _SAID = f"{CLASSES}, {TABLE}"
 
 
-@direct
-@njit(f"void({ROWS_IN}, {_STATE}, {_SAID})", cache=True, nogil=True, error_model="numpy")
-def predict_rows(
-    X: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats, calibration: Floats, value: Ints,
-    p: Floats,
-) -> None:  # fmt: skip
-    """Classes (n,) and probabilities (n, classes) of n rows under the present state, written."""
-    m, K = W.shape[0], int(counters[COUNT])
-    scores, none = np.empty((X.shape[0], m)), np.empty(0)
-    x, F = np.empty(W.shape[2]), np.empty((m, K))
-    for i in range(X.shape[0]):
-        scale = load(X, i, x, steps.ROW_MAX)
-        for c in range(m):
-            for k in range(K):
-                F[c, k], _ = steps.score(W, c, k, x)
-        if m > 1:
-            steps.mix_classes(F, shares, K, scale, constants, scores, i)
-        else:
-            o = 0.0
-            for k in range(K):
-                o += steps.vote(F[0, k], shares[k], constants)
-            scores[i, 0] = steps.bounded(o, scale, constants)
-    classify_rows(scores, none, none, calibration, value, p)
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
     """Steps and losses of the candidates from their margins, |v|^2 and |u|^2."""
@@ -81,33 +56,19 @@ def _step(work: Floats, K: int, kappa: float, counts: float, constants: Floats) 
     steps.project(work, whole, constants[steps.RADIUS])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _learn_column(
-    W: Floats, shares: Floats, x: Floats, s: float, shrink: float, target: float, kappa: float, counts: float,
-    K: int, constants: Floats, work: Floats,
-) -> float:  # fmt: skip
-    """Test the candidates of up to two classes on x, with s = |x|^2, and train them on shrink x; their mixed score."""
-    o = 0.0
-    for k in range(K):
-        f, work[steps.NORMS + k] = steps.score(W, 0, k, x)
-        work[steps.MARGINS + k] = target * f * shrink
-        o += steps.vote(f, shares[k], constants)
-        work[steps.SIZES + k] = s * shrink * shrink
-    _step(work, K, kappa, counts, constants)
-    for k in range(K):
-        decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * target * shrink
-        for j in range(x.shape[0]):
-            W[0, k, j] = decay * W[0, k, j] + pull * x[j]
-    return o
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _face_rivals(F: Floats, pulls: Floats, k: int, label: int, s: float, shrink: float, work: Floats) -> None:
-    """Margin of candidate k between the row's class and its rivals; how far the row pulls each class, into pulls (m,K).
+    """Margin of candidate k between the row's class and its rivals, and into pulls (m, K) how far it pulls each column.
 
-    |u|^2 is (1 + sum p_c^2) |x|^2 / 2 for rivals of the shares p_c.
+    |u|^2 is (1 + sum p_c^2) |x|^2 / 2 for rivals of the shares p_c. Up to two classes, there is one column: w'x with
+    the sign of the class, and |x|^2.
     """
     m = F.shape[0]
+    if m == 1:
+        pulls[0, k] = shrink if label == 1 else -shrink
+        work[steps.MARGINS + k] = pulls[0, k] * F[0, k]
+        work[steps.SIZES + k] = s * shrink * shrink
+        return
     top = -np.inf
     for c in range(m):
         if c != label:
@@ -126,23 +87,29 @@ def _face_rivals(F: Floats, pulls: Floats, k: int, label: int, s: float, shrink:
     work[steps.SIZES + k] = 0.5 * (1.0 + squares / (total * total)) * s * shrink * shrink
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _learn_classes(
-    W: Floats, x: Floats, s: float, shrink: float, label: int, kappa: float, counts: float, K: int, constants: Floats,
-    work: Floats, F: Floats, pulls: Floats,
-) -> None:  # fmt: skip
-    """Test the candidates of more than two classes on x, with s = |x|^2, and train them on shrink x; scores into F."""
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _test(W: Floats, x: Floats, K: int, F: Floats, work: Floats) -> None:
+    """Scores F (m, K) of the candidates for x, and their |v|^2."""
     m = W.shape[0]
+    half = 0.5 if m > 1 else 1.0
     for k in range(K):
         work[steps.NORMS + k] = 0.0
     for c in range(m):
         for k in range(K):
             F[c, k], norm = steps.score(W, c, k, x)
-            work[steps.NORMS + k] += 0.5 * norm
+            work[steps.NORMS + k] += half * norm
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _train(
+    W: Floats, x: Floats, s: float, shrink: float, label: int, kappa: float, counts: float, K: int, constants: Floats,
+    work: Floats, F: Floats, pulls: Floats,
+) -> None:  # fmt: skip
+    """Train the candidates, after ``_test``, on shrink x, with s = |x|^2."""
     for k in range(K):
         _face_rivals(F, pulls, k, label, s, shrink, work)
     _step(work, K, kappa, counts, constants)
-    for c in range(m):
+    for c in range(W.shape[0]):
         for k in range(K):
             decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * pulls[c, k]
             for j in range(x.shape[0]):
@@ -185,11 +152,11 @@ def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats,
     calibration: Floats, losses: Floats, epochs: Ints, value: Ints, p: Floats,
 ) -> None:  # fmt: skip
-    """Test, then train on n rows in turn.
+    """Test n rows in turn; with labels, then train on each.
 
     Args:
         X: (n, d) rows.
-        y: (n,) class indices as floats.
+        y: (n,) class indices as floats; (0,): nothing is learned.
         weights: (n,) of the rows, or (0,): every row counts once.
         W: (m, K, D) candidates, updated like all that follows; places beyond the count are not read.
         shares: (K,) weights b of the candidates.
@@ -212,6 +179,10 @@ def learn_rows(
     steep = constants[steps.STEEPNESS] * max(1.0, constants[steps.TRADEOFF])
     for i in range(X.shape[0]):
         scale = load(X, i, x, steps.ROW_MAX)
+        _test(W, x, K, F, work)
+        steps.mix(F, shares, K, scale, constants, scores, i)
+        if not y.shape[0]:
+            continue
         s = dot(x, x)
         _absorb_square(s, counters)
         q = counters[SQUARE]
@@ -222,13 +193,7 @@ def learn_rows(
         for k in range(K):
             places[k] += 1
             work[steps.TAUS + k] = min(float(places[k]), since)
-        if m > 1:
-            _learn_classes(W, x, s, shrink, int(y[i]), kappa, counts, K, constants, work, F, pulls)
-            steps.mix_classes(F, shares, K, scale, constants, scores, i)
-        else:
-            target = 1.0 if y[i] == 1.0 else -1.0
-            o = _learn_column(W, shares, x, s, shrink, target, kappa, counts, K, constants, work)
-            scores[i, 0] = steps.bounded(o, scale, constants)
+        _train(W, x, s, shrink, int(y[i]), kappa, counts, K, constants, work, F, pulls)
         steps.weigh(shares, losses, K, work, constants)
         counters[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], counters)

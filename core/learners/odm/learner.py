@@ -124,12 +124,8 @@ class DynamicOdm(LinearLearner):
         mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
         self.W = with_class(self.W, self.classes, mean)
 
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        kernels.predict_rows(X, self.W, self.shares, self.constants, self.counters, self.calibration, value, out)
-
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows. Takes no discounts."""
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """See ``RowLearner``. Takes no discounts."""
         del discounts
         state = self.W, self.shares, self.constants, self.counters, self.calibration, self.losses, self.epochs
         kernels.learn_rows(X, y, weights, *state, value, out)

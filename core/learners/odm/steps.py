@@ -172,24 +172,21 @@ def project(work: Floats, K: int, radius: float) -> None:
         work[PULLS + k] = pull * inside
 
 
-@njit(cache=True, nogil=True)
-def vote(score: float, share: float, constants: Floats) -> float:
-    """A candidate's contribution to the mixed score (Algorithm 2, line 4)."""
-    if constants[MAJORITY]:
-        return share if score > 0.0 else -share if score < 0.0 else 0.0
-    return share * score
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def bounded(o: float, scale: float, constants: Floats) -> float:
+def _bounded(o: float, scale: float, constants: Floats) -> float:
     """The mixed score in the units of the row before it was scaled, within the largest prediction."""
     score = o if constants[MAJORITY] else o / scale
     return float(min(max(score, -PREDICTION_MAX), PREDICTION_MAX))
 
 
 @njit(cache=True, nogil=True)
-def ballot(F: Floats, c: int, k: int) -> float:
-    """Candidate k's vote for class c: 1 for the class of its largest score, -1 for others, 0 if it knows none."""
+def _ballot(F: Floats, c: int, k: int) -> float:
+    """Candidate k's vote for class c: 1 for the class of its largest score, -1 for others, 0 if it knows none.
+
+    Up to two classes it is the sign of the only score.
+    """
+    if F.shape[0] == 1:
+        return 1.0 if F[0, k] > 0.0 else -1.0 if F[0, k] < 0.0 else 0.0
     best = least = 0
     for other in range(F.shape[0]):
         best = other if F[other, k] > F[best, k] else best
@@ -198,14 +195,14 @@ def ballot(F: Floats, c: int, k: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def mix_classes(F: Floats, shares: Floats, K: int, scale: float, constants: Floats, scores: Floats, i: int) -> None:
-    """Mixed scores of row i of more than two classes from the candidates' F (m, K)."""
+def mix(F: Floats, shares: Floats, K: int, scale: float, constants: Floats, scores: Floats, i: int) -> None:
+    """Mixed scores of row i from the candidates' F (m, K): Algorithm 2, line 4."""
     m = F.shape[0]
     for c in range(m):
         o = 0.0
         for k in range(K):
-            o += shares[k] * (ballot(F, c, k) if constants[MAJORITY] else F[c, k])
-        scores[i, c] = bounded(o, scale, constants)
+            o += shares[k] * (_ballot(F, c, k) if constants[MAJORITY] else F[c, k])
+        scores[i, c] = _bounded(o, scale, constants)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -225,14 +222,6 @@ def weigh(shares: Floats, losses: Floats, K: int, work: Floats, constants: Float
 
 
 @njit(cache=True, nogil=True)
-def _clear(W: Floats, k: int) -> None:
-    """Reset candidate k of every column to zero."""
-    for c in range(W.shape[0]):
-        for j in range(W.shape[2]):
-            W[c, k, j] = 0.0
-
-
-@njit(cache=True, nogil=True)
 def restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Ints, K: int, grows: bool) -> int:
     """Restart candidates whose epoch is over from zero: Algorithm 1, lines 2 to 4. A growing bank's last one splits.
 
@@ -240,17 +229,15 @@ def restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Int
     """
     for k in range(K):
         if places[k] == epochs[k] and not (grows and k == K - 1):
-            _clear(W, k)
+            W[:, k] = 0.0
             places[k] = 0
     if not grows or epochs.shape[0] == K or places[K - 1] < epochs[K - 1]:
         return K
-    for c in range(W.shape[0]):
-        for j in range(W.shape[2]):
-            W[c, K, j] = W[c, K - 1, j]
+    W[:, K] = W[:, K - 1]
     losses[K] = losses[K - 1]
     shares[K] = shares[K - 1] * K / (K + 1.0)
     shares[K - 1] /= K + 1.0
-    _clear(W, K - 1)
+    W[:, K - 1] = 0.0
     places[K] = places[K - 1]
     places[K - 1] = 0
     return K + 1

@@ -145,13 +145,12 @@ class Vigo(RowLearner):
             setattr(self, name, np.pad(getattr(self, name), [(0, 1)] + [(0, 0)] * (getattr(self, name).ndim - 1)))
         at.start_class(self.state, self.classes - 1)
 
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        at.predict_rows(X, self.L, self.means, self.stats, value, out)
-
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows. Takes no discounts or weights."""
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """See ``RowLearner``. Takes no discounts or weights."""
         del discounts, weights
+        if not len(y):
+            at.predict_rows(X, self.L, self.means, self.stats, value, out)
+            return
         n, row = X.shape[0], 0
         self._alarms = []
         state = self.A, self.L, self.S, self.means, self.stats, self.features, self.counters, self.constants

@@ -44,23 +44,15 @@ class PassiveAggressive(LinearLearner):
         self.rows = np.zeros(1)
         self.calibration = fresh_calibration()
 
-    def predict_into(self, X: Floats, value: Ints, out: Floats) -> None:
-        """Predict rows."""
-        scores = np.array([self.W @ _bounded_with_bias(x) for x in X]).reshape(len(X), len(self.W))
-        self._write(scores, NONE_GIVEN, value, out)
-
-    def learn_into(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Learn rows, all with the same weight."""
+    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """Write predictions, and learn rows that have labels y, all with the same weight."""
         del discounts, weights
         scores = np.empty((len(X), len(self.W)))
         for i, x in enumerate(map(_bounded_with_bias, X)):
             scores[i] = self.W @ x
-            self._step(x, scores[i], y[i])
-        self.rows += len(X)
-        self._write(scores, y, value, out)
-
-    def _write(self, scores: Floats, y: Floats, value: Ints, out: Floats) -> None:
-        """Write numbers, or classes and their probabilities; labels y, if given, update the calibration."""
+            if len(y):
+                self._step(x, scores[i], y[i])
+        self.rows += len(y)
         if self.regression:
             out[0] = scores[:, 0]
         else:
