@@ -74,7 +74,7 @@ def rank_one(L: Floats, shrink: float, v: Floats) -> float:
     return float(logdet)
 
 
-@njit(cache=True, nogil=True)
+@njit("f8(f8[:,:,::1], f8[:,:,::1], i8, f8[::1], f8[::1])", cache=True, nogil=True)
 def distance(L: Floats, means: Floats, k: int, x: Floats, z: Floats) -> float:
     """Squared distance q = |L^{-1}(x - m)|^2 of class k, column by column; z (D,) is scratch."""
     D = x.shape[0]

@@ -14,12 +14,10 @@ class. Rows count within +-1e75 per column, variances from 1e-150 on, and a dist
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import fdtrc
 
 from core.contract import Floats, Header
 from core.learners.vigo import kernels as at
-from core.learners.vigo.cholesky import DISTANCE_MAX
+from core.learners.vigo.cholesky import distance
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -38,8 +36,8 @@ def explain(state: at.Gaussians, x: Floats) -> Header:
     seen = np.flatnonzero(state.stats[:, at.ROWS] > 0.0)
     if not len(seen):
         return {"classes": [], "ambiguity": None}
-    stats, D = state.stats[seen], len(x)
-    q = np.array([_distance(state, int(k), x) for k in seen])
+    stats, D, bounded = state.stats[seen], len(x), np.clip(x, -at.ROW_MAX, at.ROW_MAX)
+    q = np.array([distance(state.L, state.means, k, bounded, np.empty(D)) for k in seen.tolist()])
     point = -0.5 * D * _LOG_2PI - stats[:, at.LOGDET] - 0.5 * q
     student = stats[:, at.CONSTANT] - stats[:, at.LOGDET] - stats[:, at.EXPONENT] * np.log1p(q * stats[:, at.RATIO])
     expected = np.where(stats[:, at.EXPONENT] > 0.0, student, point)
@@ -64,6 +62,8 @@ def explain(state: at.Gaussians, x: Floats) -> Header:
 
 def _tail(stats: Floats, q: Floats, D: float) -> Floats:
     """The share of each class's own rows that lie farther out than squared distances q, by the Student-t."""
+    from scipy.special import fdtrc  # noqa: PLC0415  large, and for explanations alone
+
     freedom, beta = np.maximum(stats[:, at.NU] + 1.0 - D, 1.0), stats[:, at.BETA]
     spread = stats[:, at.NU] * (1.0 + beta) / np.maximum(beta, 1.0)
     return np.clip(fdtrc(D, freedom, q * freedom / (spread * D)), 0.0, 1.0)
@@ -73,15 +73,3 @@ def _normalised(logs: Floats) -> Floats:
     """Shares that sum to one, from logarithms."""
     shares = np.exp(logs - logs.max())
     return np.asarray(shares / shares.sum())
-
-
-def _distance(state: at.Gaussians, k: int, x: Floats) -> float:
-    """Squared Mahalanobis distance of x from class k."""
-    upper = state.L[k].copy()
-    diagonal = np.arange(len(x))
-    upper[diagonal, diagonal] = 1.0 / upper[diagonal, diagonal]
-    away = np.clip(x, -at.ROW_MAX, at.ROW_MAX) - state.means[k, 0]
-    with np.errstate(all="ignore"):
-        z = solve_triangular(upper, away, trans="T", check_finite=False)
-        q = float(z @ z)
-    return q if q < DISTANCE_MAX else DISTANCE_MAX
