@@ -71,14 +71,8 @@ def _within(value: float, limit: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _median(values: Floats, count: int) -> float:
-    """Median of the first ``count`` >= 1 values, which are sorted in place (at most 20: by insertion)."""
-    for i in range(1, count):
-        value = values[i]
-        k = i
-        while k > 0 and values[k - 1] > value:
-            values[k] = values[k - 1]
-            k -= 1
-        values[k] = value
+    """Median of the first ``count`` >= 1 values, which are sorted in place."""
+    values[:count].sort()
     return float(0.5 * (values[(count - 1) // 2] + values[count // 2]))
 
 

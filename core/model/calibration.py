@@ -54,6 +54,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.numerics.weighting import softmax
 from core.state.layout import Array, Layout, Range
 
 KNOTS = 17
@@ -152,17 +153,13 @@ def _odds_of_two(s: Floats) -> float:
 @njit(cache=True, nogil=True)
 def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s: Floats, r: Floats) -> None:
     """Row i of p (n, K): its logarithms l (K,), with slope and log priors (K,), s (K,), and calibrated, r (K,)."""
-    K, top, total = p.shape[1], -np.inf, 0.0
+    K = p.shape[1]
     for k in range(K):
         logs[k] = math.log(max(p[i, k], _SHARE_MIN))
         s[k] = c[SLOPE] * logs[k] + priors[k]
-        top = max(top, s[k])
-    for k in range(K):
-        s[k] = math.exp(s[k] - top)
-        total += s[k]
-    for k in range(K):
-        s[k] /= total
-        r[k] = s[k]
+    if K:
+        softmax(s, s)
+    r[:] = s
     if K == 2:
         r[1] = _corrected(_odds(s[1]), c)
         r[0] = 1.0 - r[1]
