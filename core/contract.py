@@ -160,6 +160,9 @@ class Learner(Protocol):
     def weights(self) -> Weights | None:
         """The current linear model, or None if there is none."""
 
+    def posterior(self, view: Any) -> Header:
+        """What it holds, by the names of a ``core.learners.posterior.View``; numbers may be arrays. Changes nothing."""
+
     def info(self) -> Header:
         """The part of the state that people want to see, JSON-able and small."""
 
@@ -182,10 +185,6 @@ class Transferable(Protocol):
 @runtime_checkable
 class Extensible(Protocol):
     """A learner that can continue with additional columns."""
-
-    @property
-    def extensible(self) -> bool:
-        """Whether it can do so with its parameters."""
 
     def extend(self, other: Any, places: Ints) -> None:
         """Continue for a learner of the same kind and classes with fewer columns, which are those at ``places``.

@@ -148,33 +148,28 @@ class Encoder:
         self.moments = np.zeros((2, 0))  # (2, D) where "mean" fills: numbers of values, and their means
         self.configure(missing)
 
-    def encode(self, raw: Floats) -> Floats:
-        """Rows as the learner sees them (n, D), filled with the present means. Changes nothing.
+    def encode(self, raw: Floats, absorb: bool = False) -> Floats:
+        """Rows as the learner sees them (n, D), filled with the present means.
 
-        ``raw`` (n, F), C-contiguous float64 as ``Schema`` reads it, is returned where there is nothing to encode.
+        Changes nothing, unless rows are to ``absorb``: then each is filled with the means of the rows before it, and
+        joins them; a block leaves the bits of its rows one at a time. ``raw`` (n, F), C-contiguous float64 as
+        ``Schema`` reads it, is returned where there is nothing to encode.
 
         Raises:
-            ValueError: an index of no category, which readers refuse.
+            ValueError: an index of no category, which readers refuse; the state is unchanged.
         """
-        incomplete = _any_missing(raw)
-        if self.schema.plain and not incomplete:
+        incomplete, means = _any_missing(raw), self.missing == "mean"
+        if self.schema.plain and not (incomplete or (absorb and means)):
             return raw
-        X = self._expanded(raw)
-        if incomplete and self.missing == "mean":
-            _fill(X, self.moments, False)
+        X = np.empty((raw.shape[0], self.schema.width))
+        if self.schema.plain:
+            X[:] = raw
+        elif not _expand(raw, self.starts, self._kinds, X):
+            raise ValueError("an index of no category")
+        if means and (incomplete or absorb):
+            _fill(X, self.moments, absorb)
         elif incomplete:
             X[np.isnan(X)] = 0.0
-        return X
-
-    def absorb(self, raw: Floats) -> Floats:
-        """Like ``encode``, but each row is filled with the means of the rows before it, then absorbed into them.
-
-        After an error the state is unchanged. A block leaves the bits of its rows one at a time.
-        """
-        if self.missing != "mean":
-            return self.encode(raw)
-        X = self._expanded(raw)
-        _fill(X, self.moments, True)
         return X
 
     def configure(self, missing: Missing) -> None:
@@ -203,14 +198,6 @@ class Encoder:
             moments = other.moments[:, start:stop]
             self.moments[0, first:last] = moments[0, 0]
             self.moments[1, first : first + stop - start] = moments[1]
-
-    def _expanded(self, raw: Floats) -> Floats:
-        X = np.empty((raw.shape[0], self.schema.width))
-        if self.schema.plain:
-            X[:] = raw
-        elif not _expand(raw, self.starts, self._kinds, X):
-            raise ValueError("an index of no category")
-        return X
 
     @property
     def layout(self) -> Layout:

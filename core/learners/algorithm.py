@@ -4,31 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from core.contract import Header, Learner, Spec, Task
-from core.learners.learner import CLASS_BOUND
+from core.learners.learner import CLASS_BOUND, RowLearner
 from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.problems import Invalid, Param, suggestion
 
 COSINE_COST = 20.0  # cost of a random feature beyond its inner product, in floating-point operations
 LOADED: set[str] = set()  # ids of the algorithms that this process has loaded
-
-
-class LearnerClass(Protocol):
-    """The interface of a learner class for the catalogue."""
-
-    def __call__(self, spec: Spec) -> Learner:
-        """An empty learner."""
-
-    def state_bytes(self, spec: Spec, classes: int) -> int:
-        """Bytes of memory that a state takes."""
-
-    def row_cost(self, spec: Spec, classes: int) -> float:
-        """Floating-point operations of learning one row (coarse)."""
-
-    def row_exact(self, spec: Spec) -> bool:
-        """Whether a block gives the same bits as its rows, however it is cut; otherwise equal up to round-off."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +41,10 @@ class Algorithm:
     observes: bool = False  # whether it makes no predictions, and judges those of a model outside Onepass
 
     @cached_property
-    def _class(self) -> LearnerClass:
-        return cast(LearnerClass, resolve_name(self.learner))
+    def _class(self) -> type[RowLearner]:
+        """Or another class that has the class methods of that one."""
+        found: type[RowLearner] = resolve_name(self.learner)
+        return found
 
     def build(self, spec: Spec) -> Learner:
         """An empty learner."""

@@ -5,13 +5,13 @@ not belong to the row's columns, and it cannot continue with additional columns,
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Learner, Prediction, Spec, chunks, in_chunks
 from core.learners.parameters import FEATURE_OBJECT_BYTES
-from core.learners.posterior import Shown, View, random_names
+from core.learners.posterior import View, random_names
 from core.numerics.random_features import RandomFeatures
 
 CHUNK_ROWS = 1024
@@ -63,7 +63,7 @@ class Expanded:
 
     def posterior(self, view: View) -> Header:
         """The learner's posterior, with the random features after the row's columns."""
-        return cast(Shown, self.learner).posterior(view.widened(random_names(len(self._features.phases))))
+        return self.learner.posterior(view.widened(random_names(len(self._features.phases))))
 
     def info(self) -> Header:
         """The learner's report."""

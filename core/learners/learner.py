@@ -29,8 +29,9 @@ class RowLearner(Holder):
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
-        """The sizes of the layout."""
-        raise NotImplementedError
+        """The sizes of the layout; by default it has no arrays."""
+        del spec, classes
+        return {}
 
     @classmethod
     def state_bytes(cls, spec: Spec, classes: int) -> int:
@@ -74,7 +75,12 @@ class RowLearner(Holder):
         return None
 
     def posterior(self, view: View) -> Header:
-        """What the learner holds; see ``core.learners.posterior``."""
+        """See ``core.contract.Learner``; by default the same as ``info``."""
+        del view
+        return self.info()
+
+    def info(self) -> Header:
+        """See ``core.contract.Learner``."""
         raise NotImplementedError
 
     def predict(self, X: Floats) -> Prediction:

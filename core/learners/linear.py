@@ -80,8 +80,6 @@ class LinearLearner(RowLearner):
         self.classes += 1
         self.W = with_class(self.W, self.classes, np.zeros((1, self.W.shape[1])), self.first_two)
 
-    extensible: ClassVar[bool] = True
-
     def extend(self, other: Self, places: Ints) -> None:
         """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
         D = self.W.shape[-1]

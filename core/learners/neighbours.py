@@ -23,7 +23,6 @@ from numba import njit
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Header, Ints, Spec, direct
 from core.learners.algorithm import Algorithm
 from core.learners.learner import RowLearner
-from core.learners.posterior import View
 from core.state.layout import WHOLE, Array, Counts, Layout
 
 WINDOW, NEIGHBOURS = 500, 7  # W and k
@@ -129,7 +128,6 @@ class Neighbours(RowLearner):
     )
     object_bytes: ClassVar = 500
     deviates: ClassVar = True
-    extensible: ClassVar = True
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
@@ -167,17 +165,11 @@ class Neighbours(RowLearner):
         self.held[places] = other.held
         self.labels, self.tally, self.classes = other.labels.copy(), other.tally.copy(), other.classes
 
-    def posterior(self, view: View) -> Header:
-        """How many rows are held."""
-        del view
-        return self.info()
-
     def info(self) -> Header:
         """Rows held."""
         return {"rows": int(min(self.tally[0], WINDOW))}
 
-    def _sizes(self, found: Counts) -> Counts:
-        del found
+    def _sizes(self, _found: Counts) -> Counts:
         return {"D": self.spec.dimension}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:

@@ -6,10 +6,9 @@ and errors for drift.
 
 from typing import ClassVar
 
-from core.contract import Floats, Header, Ints, Spec
+from core.contract import Floats, Header, Ints
 from core.learners.algorithm import Algorithm
 from core.learners.learner import RowLearner
-from core.learners.posterior import View
 from core.state.layout import Layout
 
 OBSERVER = "observer"  # its id
@@ -21,22 +20,11 @@ class Observer(RowLearner):
     layout: ClassVar = Layout({})
     object_bytes: ClassVar = 300
 
-    @classmethod
-    def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
-        """There are no arrays."""
-        del spec, classes
-        return {}
-
     def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Predict no class, with equal probabilities; for numbers 0. Learn nothing."""
         del X, y, discounts, weights
         value.fill(-1)
         out.fill(0.0 if self.regression else 1.0 / max(self.classes, 1))
-
-    def posterior(self, view: View) -> Header:
-        """Nothing."""
-        del view
-        return {}
 
     def info(self) -> Header:
         """Nothing."""

@@ -5,7 +5,7 @@ are in the learner's own terms, with ``scaling`` over scaled columns; only edges
 """
 
 from collections.abc import Container, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,13 +57,6 @@ class View(NamedTuple):
             "weights": {output: self.by_name(row) for output, row in rows},
             "bias": dict(zip(self.outputs, weights.bias, strict=True)),
         }
-
-
-class Shown(Protocol):
-    """A learner that can show its posterior; every one can."""
-
-    def posterior(self, view: View) -> Header:
-        """What the learner holds, as a document; numbers may be arrays. Changes nothing."""
 
 
 def unlike(name: str, taken: Container[str]) -> str:

@@ -145,6 +145,9 @@ class Nested(ABC):
         """The state of the parts, each under its name."""
         return flatten(self.parts())
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Any) -> None:
         """Load a state from ``to_arrays``; after a ``ValueError`` the holder is unusable."""
-        unflatten(self.parts(), arrays, header)
+        parts = self.parts()
+        if not isinstance(header, dict) or header.keys() != parts.keys():
+            raise ValueError(f"the state must have exactly the parts {sorted(parts)}")
+        unflatten(parts, arrays, header)

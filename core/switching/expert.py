@@ -8,7 +8,7 @@ that clients never see the scale.
 
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from core.config import Config
 from core.contract import Alarm, Explaining, Floats, Forgetful, Header, Prediction, Transferable, Weights
 from core.features.scaling import Scaler
-from core.learners.posterior import Shown, View
+from core.learners.posterior import View
 from core.state.envelope import Nested
 from core.switching.feature_recovery import FeatureRecovery
 
@@ -122,7 +122,7 @@ class SpaceExpert(Nested):
         at = [at for at, name in enumerate(names) if wanted is None or name in wanted]
         affine = None if self.scaler is None else self.scaler.affine()
         view = View(names, np.array(at, np.int64), tuple(outputs), diagonal, affine)
-        found = cast(Shown, self.learner).posterior(view)
+        found = self.learner.posterior(view)
         return {"compressed": True, **found} if sparse else found
 
     def start_at(self, weights: Weights) -> None:

@@ -233,8 +233,7 @@ class FeatureRecovery(Holder, ABC):
         """Bytes of memory the state holds."""
         return super().nbytes + self.kept.nbytes + self.source.nbytes + self.vanished.nbytes
 
-    def _sizes(self, found: Counts) -> Counts:
-        del found
+    def _sizes(self, _found: Counts) -> Counts:
         return {"sources": self.d2, "targets": self.d1, "columns": self.d2 + self.d1}
 
     def _check(self, _held: Mapping[str, Floats], found: Counts) -> None:

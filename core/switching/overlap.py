@@ -134,7 +134,7 @@ class OverlapPeriod(Nested):
     def map(self, raw: Floats) -> None:
         """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""
         old, new = self._parted(raw)
-        encoded, lags = self.new.encoder.absorb(new), self.new.lags
+        encoded, lags = self.new.encoder.encode(new, absorb=True), self.new.lags
         X2 = encoded if lags is None else lags.lag(encoded)  # rows without labels do not enter the lag columns
         self.recovery.learn(X2, self.old.to_own_columns(self.old.encode(old)))
         if self.new.own.scaler is not None:

@@ -163,7 +163,7 @@ class SpaceModel(Nested):
 
         ``lags``: lag columns that rows bring with them (``LagColumns.absorb``).
         """
-        X = self.encoder.absorb(raw)
+        X = self.encoder.encode(raw, absorb=True)
         if self.lags is not None:
             X = self.lags.absorb(X, truth, lags)
         if self.sample is not None:
@@ -285,9 +285,8 @@ class SpaceModel(Nested):
     @property
     def extensible(self) -> bool:
         """Whether it can continue with additional columns."""
-        # not isinstance: a runtime protocol would ask for every attribute
         grows = self.mixture is None and self.own.input_mapping is None and self.lags is None
-        return grows and bool(getattr(self.own.learner, "extensible", False))
+        return grows and isinstance(self.own.learner, Extensible)
 
     def extended(self, schema: Schema, classes: int) -> "SpaceModel":
         """The model, with all its classes, for a space with additional categories; it has learned the same rows."""

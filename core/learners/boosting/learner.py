@@ -44,7 +44,6 @@ class Boosting(RowLearner):
     )
     object_bytes: ClassVar = 1000
     deviates: ClassVar = True
-    extensible: ClassVar = True
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)

@@ -140,8 +140,7 @@ class Ga2m(RowLearner):
         """Rows learned, and the number of cells."""
         return {"rows": int(self.rows[0]), "cells": len(self.W)}
 
-    def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        del found
+    def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         if self.regression and (held["G"] > VARIANCE_FIRST).any():
             raise ValueError("gradients: a variance larger than at first")
         if not self.regression and (np.abs(held["W"]) > WEIGHT_MAX).any():

@@ -94,11 +94,12 @@ def metrics_of_many(holder: ClassificationMetrics, rows: slice) -> None:
 NUMBER_CONFIG = Config.parse({"task": "regression"})
 CASES = {
     **{f"encoder {missing}{', numbers' * (raw is NUMERIC)}": Case(
-        lambda missing=missing, raw=raw: Encoder(schema(raw), missing), lambda held, rows: held.absorb(GAPS[rows]),
+        lambda missing=missing, raw=raw: Encoder(schema(raw), missing),
+        lambda held, rows: held.encode(GAPS[rows], absorb=True),
         lambda _, raw=raw: {"D": schema(raw).width}, 60)
        for missing in ("mean", "zero") for raw in (MIXED, NUMERIC)},
     "encoder error": Case(lambda: Encoder(schema(MIXED), "error"),
-                          lambda held, rows: held.absorb(np.nan_to_num(GAPS[rows])), rows=60),
+                          lambda held, rows: held.encode(np.nan_to_num(GAPS[rows]), absorb=True), rows=60),
     "row sample": Case(lambda: RowSample(3, 4), lambda held, rows: held.absorb(X[rows]), lambda _holder: {"D": 4}),
     **{f"scaler {kind}": Case(lambda kind=kind: Scaler(kind, 4), lambda held, rows: held.absorb(X[rows]),
                               lambda held: {"D": 4, "held": held.rows if held.rows < 20 else 0}, 200)
