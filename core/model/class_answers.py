@@ -261,9 +261,8 @@ class ClassAnswers(Holder):
         return shares if self.in_use is self.labels else np.ascontiguousarray(shares[:, self._gone == 0])
 
     def named(self, values: NDArray[Any]) -> list[Any]:
-        """Answers as labels, None where there is none."""
-        labels = self.labels.labels
-        return [labels[index] if index >= 0 else None for index in values.tolist()]
+        """Answers as labels, None where there is none, or one that is no longer known: -1 and -2."""
+        return [*map([*self.labels.labels, None, None].__getitem__, values.tolist())]
 
     def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
         """One row of ``of`` as a client receives it: label, probabilities, the baselines' predictions, no interval."""

@@ -4,10 +4,9 @@ Reading changes nothing. Functions about one learner take its parts: the model's
 """
 
 from collections.abc import Collection
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Floats, Header, Label, Prediction, Task, Weights
@@ -80,11 +79,6 @@ def probabilities(parts: LearnerParts, prediction: Prediction) -> tuple[LabelSet
     assert isinstance(parts.answers, ClassAnswers)
     shares = prediction.probabilities
     return parts.answers.in_use, None if shares is None else parts.answers.shares_in_use(shares)
-
-
-def named(parts: LearnerParts, values: NDArray[Any]) -> list[Any]:
-    """Predicted values as clients see them: labels (None if none is known) or numbers."""
-    return parts.answers.named(values)
 
 
 # ---------------------------------------------------------------- the learner

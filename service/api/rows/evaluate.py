@@ -71,7 +71,7 @@ def _evaluate(replica: Replica, raw: Floats, labels: Labels, outside: OutsidePre
         found = np.array(own.answers.labels.find(labels), dtype=np.int64)
         known = np.flatnonzero(found >= 0)
         p_true[known] = prediction.probabilities[known, found[known]]
-    metrics = metrics_of(read.named(own, prediction.value), labels, p_true)
+    metrics = metrics_of(own.answers.named(prediction.value), labels, p_true)
     if theirs is not None:
         metrics["served"] = theirs
     return Evaluated(len(raw), metrics, replica.version, replica.incarnation)

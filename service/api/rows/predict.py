@@ -272,7 +272,7 @@ async def held(replica: Replica, space: Space, flops: float, answer: Callable[[]
 def _answer(replica: Replica, prediction: Prediction, level: float | None) -> Predicted:
     """The answer to a row that was predicted, at the version the model has now; ``level``: of the interval, if any."""
     model = replica.model
-    (value,) = read.named(model.own, prediction.value)
+    (value,) = model.own.answers.named(prediction.value)
     answer = Predicted(prediction=value, version=replica.version, incarnation=replica.incarnation)
     if model.config.task == "classification":
         labels, shares = read.probabilities(model.own, prediction)
@@ -292,7 +292,7 @@ def _many(
     model, version = replica.model, replica.version
     prediction, served = _predict(replica, raw, keep)
     answer = PredictedBatch(
-        predictions=read.named(model.own, prediction.value), version=version, incarnation=replica.incarnation
+        predictions=model.own.answers.named(prediction.value), version=version, incarnation=replica.incarnation
     )
     if model.config.task == "classification":
         labels, shares = read.probabilities(model.own, prediction)

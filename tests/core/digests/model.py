@@ -80,7 +80,7 @@ class Model:
     def predict(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         machine = self._machine
         found = read.predict(machine.own, self._read(rows, machine.prediction_schema))
-        told = {"predictions": read.named(machine.own, found.value), "std": found.std}
+        told = {"predictions": machine.own.answers.named(found.value), "std": found.std}
         if machine.regression:
             return {**told, "intervals": [read.intervals_of(machine.own, found, level) for level in LEVELS]}
         answers = machine.own.answers

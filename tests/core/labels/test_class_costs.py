@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from core.model import read
 from tests.benchmarks.streams.generators import fraud
 from tests.core.twin import Fed
 
@@ -99,7 +98,7 @@ def test_the_paper_s_variant_answers_with_the_learner_s_class(algorithm, costs):
         if classes:
             (value,) = learner.predict(row).value
             own.append(LABELS[[*classes][value]])
-            predicted += read.named(single.machine.own, single.predict(row).value)
+            predicted += single.machine.own.answers.named(single.predict(row).value)
         if label not in classes:
             classes[label] = len(classes)
             learner.add_class()

@@ -43,7 +43,7 @@ class Model(Twin):
         prediction = read.predict(own, np.ascontiguousarray(x))
         labels, shares = read.probabilities(own, prediction)
         named = [dict(zip(labels.labels, row, strict=True)) for row in shares.tolist()]
-        return read.named(own, prediction.value), named
+        return own.answers.named(prediction.value), named
 
     @property
     def retired(self):

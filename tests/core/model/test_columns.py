@@ -167,7 +167,7 @@ def test_a_row_of_a_batch_is_predicted_as_the_next_one(algorithm, task, classes)
         together = read.predict(one.machine.own, one.raw(one.machine.prediction_schema, at, at + 3))
         alone = read.predict(one.machine.own, one.raw(one.machine.prediction_schema, at + 2, at + 3))
         assert_array_equal(alone.value, together.value[2:])
-        told.append(read.named(one.machine.own, together.value)[0])
+        told.append(one.machine.own.answers.named(together.value)[0])
         assert [told[-1]] == one.learn(1).predictions
     blocks = whole.learn(120)
     if one.switching.now.row_exact:

@@ -142,15 +142,15 @@ def test_costs_change_the_answers():
     X, y = stream(200)
     model = Model(labels=["up", "down"], watch=None)
     model.learn(X, y)
-    before = read.named(model.machine.own, model.predict(X).value)
+    before = model.machine.own.answers.named(model.predict(X).value)
     assert model.change(class_costs={"same": 1e6}).refusal is not None
     model.change(class_costs={"down": 1e6})
-    assert {"down"} == {*read.named(model.machine.own, model.predict(X).value)}
+    assert {"down"} == {*model.machine.own.answers.named(model.predict(X).value)}
     assert {"down"} == {*model.learn(X[:20], y[:20]).predictions}
     model.change(class_costs={"same": 1e9}, add_labels=["same"])
-    assert {"same"} == {*read.named(model.machine.own, model.predict(X).value)}
+    assert {"same"} == {*model.machine.own.answers.named(model.predict(X).value)}
     model.change(class_costs=None)
-    after = read.named(model.machine.own, model.predict(X).value)
+    after = model.machine.own.answers.named(model.predict(X).value)
     assert 0.9 < np.mean([one == other for one, other in zip(before, after, strict=True)])
 
 

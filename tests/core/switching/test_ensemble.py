@@ -145,7 +145,7 @@ def test_only_the_drawn_expert_speaks_under_selection():
         said = [answers.of(expert.predict_encoded(X)).value[0] for expert in phase.experts.values()]
         shown = read.predict(driver.machine.own, driver.raw(SCHEMAS[1], at, at + 1)).value[0]
         assert said[int(phase.mixture.weights.argmax())] == shown
-        assert read.named(driver.machine.own, np.array([said[drawn]])) == driver.learn(1).predictions
+        assert driver.machine.own.answers.named(np.array([said[drawn]])) == driver.learn(1).predictions
     assert rows + 30 == driver.machine.rows
 
 
