@@ -45,6 +45,7 @@ from numba import njit
 
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.learners.calibration import report_row
+from core.numerics.rows import load
 from core.numerics.weighting import softmax
 
 ROWS, GRADIENTS, SQUARES = range(3)
@@ -54,22 +55,12 @@ _INPUT_MAX, _RESIDUAL_MAX, WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 
 
 
 @njit(cache=True, nogil=True)
-def _row_scale(X: Floats, i: int) -> float:
-    """The factor that brings row i within the limit; 1 except for extreme rows."""
-    top = 0.0
-    for j in range(X.shape[1]):
-        top = max(top, abs(X[i, j]))
-    return 1.0 if top <= _INPUT_MAX else _INPUT_MAX / top
-
-
-@njit(cache=True, nogil=True)
-def _scores(X: Floats, i: int, scale: float, W: Floats, s: Floats) -> None:
-    """s_k = w_k'x of row i."""
-    d = X.shape[1]
+def _scores(x: Floats, d: int, W: Floats, s: Floats) -> None:
+    """s_k = w_k'x of a row x (D,) of d columns, of which the bias comes first."""
     for k in range(W.shape[0]):
-        total = W[k, d] * scale if W.shape[1] > d else 0.0
+        total = W[k, d] * x[d] if W.shape[1] > d else 0.0
         for j in range(d):
-            total += W[k, j] * (X[i, j] * scale)
+            total += W[k, j] * x[j]
         s[k] = min(max(total, -_PREDICTION_MAX), _PREDICTION_MAX)
 
 
@@ -88,30 +79,25 @@ def _probabilities(s: Floats, classes: int, p: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _step(X: Floats, i: int, scale: float, W: Floats, e: Floats, length: float) -> None:
+def _step(x: Floats, W: Floats, e: Floats, length: float) -> None:
     """(1): w_k <- w_k - length e_k x, every weight within its limit."""
-    d = X.shape[1]
     for k in range(W.shape[0]):
         f = min(max(length * e[k], -_STEP_MAX), _STEP_MAX)
-        for j in range(d):
-            W[k, j] = min(max(W[k, j] - f * (X[i, j] * scale), -WEIGHT_MAX), WEIGHT_MAX)
-        if W.shape[1] > d:
-            W[k, d] = min(max(W[k, d] - f * scale, -WEIGHT_MAX), WEIGHT_MAX)
+        for j in range(W.shape[1]):
+            W[k, j] = min(max(W[k, j] - f * x[j], -WEIGHT_MAX), WEIGHT_MAX)
 
 
 @njit(cache=True, nogil=True)
-def _length(
-    X: Floats, i: int, scale: float, W: Floats, e: Floats, counters: Floats, label: float, rate: float, paper: bool
-) -> float:
+def _length(x: Floats, d: int, e: Floats, counters: Floats, label: float, rate: float, paper: bool) -> float:
     """The step length along e_k x, tau_t of (1), after the row is counted."""
     counters[ROWS] += 1.0
     if paper:
         return rate / math.sqrt(counters[ROWS])  # Algorithm 1, line 5
-    square = scale * scale if W.shape[1] > X.shape[1] else 0.0
-    for j in range(X.shape[1]):
-        square += (X[i, j] * scale) * (X[i, j] * scale)
+    square = x[d] * x[d] if x.shape[0] > d else 0.0
+    for j in range(d):
+        square += x[j] * x[j]
     errors = 0.0
-    for k in range(W.shape[0]):
+    for k in range(e.shape[0]):
         errors += e[k] * e[k]
     counters[GRADIENTS] += errors * square
     counters[SQUARES] += (label * label - counters[SQUARES]) / counters[ROWS]
@@ -133,11 +119,11 @@ def learn_rows(
 
     Weights are (n,), or (0,): every row counts once.
     """
-    m = W.shape[0]
-    s, p, e = np.empty(m), np.empty(out.shape[1]), np.empty(m)
+    (m, D), d = W.shape, X.shape[1]
+    s, p, e, x, label = np.empty(m), np.empty(out.shape[1]), np.empty(m), np.empty(D), 1.0
     for i in range(X.shape[0]):
-        scale, label = _row_scale(X, i), 1.0
-        _scores(X, i, scale, W, s)
+        load(X, i, x, _INPUT_MAX)
+        _scores(x, d, W, s)
         if value.shape[0]:
             _probabilities(s, out.shape[1], p)
             report_row(p, i, out, value)
@@ -156,4 +142,4 @@ def learn_rows(
                 e[k] = p[k] - (1.0 if y[i] == k else 0.0)
         if weights.shape[0]:
             e *= weights[i]
-        _step(X, i, scale, W, e, _length(X, i, scale, W, e, counters, label, rate, paper))
+        _step(x, W, e, _length(x, d, e, counters, label, rate, paper))
