@@ -136,19 +136,9 @@ def _note_use(own: Floats, c: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _first_largest(values: Floats) -> int:
-    """The first place of the largest value."""
-    best = 0
-    for k in range(1, values.shape[0]):
-        if values[k] > values[best]:
-            best = k
-    return best
-
-
-@njit(cache=True, nogil=True)
 def _losses(p: Floats, y: int, rare: bool) -> tuple[float, float]:
     """The loss of probabilities p (K,) on a row of class y, and whether their class is wrong."""
-    wrong = 1.0 if _first_largest(p) != y else 0.0
+    wrong = 1.0 if p.argmax() != y else 0.0
     return -math.log(max(p[y], _CLIP)) if rare else wrong, wrong
 
 
@@ -210,7 +200,7 @@ def mix_classes(
             whole += p[i, k]
         for k in range(K):
             p[i, k] = p[i, k] / whole * kept + _PROBABILITY_MIN
-        value[i] = _first_largest(p[i])
+        value[i] = p[i].argmax()
         if not y.shape[0]:
             continue
         weight = weights[i] if weights.shape[0] else 1.0

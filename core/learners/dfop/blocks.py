@@ -126,8 +126,7 @@ def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: flo
     add_outer(R.T, Xs.T, c[-1], c[-1])
     scores[:] = f[:, : scores.shape[1]]
     e = root[:, 0] * C.diagonal() * u[:, 0]  # (m,)
-    _absorb_counters(C.diagonal() ** 2, e, lams, steps, weights, counters, std, lam0)
-    _absorb_squares(mean_square, X, counters[ROWS] - len(X))
+    _absorb(X, C.diagonal() ** 2, e, lams, steps, weights, counters, mean_square, std, lam0)
     return True
 
 
@@ -153,28 +152,23 @@ def _any_spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
     return spoiled
 
 
-@njit("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8)", cache=True, nogil=True)
-def _absorb_counters(
-    spread: Floats, e: Floats, lams: Floats, steps: Floats, weights: Floats, counters: Floats, std: Floats, lam0: float
-) -> None:
-    """Count the rows of a block; for regression its deviations (m,) and the noise.
+@njit(f"void(f8[:,::1], {', '.join(8 * ['f8[::1]'])}, f8)", cache=True, nogil=True)
+def _absorb(
+    X: Floats, spread: Floats, e: Floats, lams: Floats, steps: Floats, weights: Floats, counters: Floats,
+    mean_square: Floats, std: Floats, lam0: float,
+) -> None:  # fmt: skip
+    """Count the rows of a block, with their squares; for regression its deviations (m,) and the noise.
 
     spread_i = 1 + weight_i g_i / lam_i.
     """
-    counters[ROWS] += spread.shape[0]
     for i in range(spread.shape[0]):
+        counters[ROWS] += 1.0
         counters[kernels.FORGOTTEN] += steps[i]
+        kernels.absorb_squares(mean_square, X[i], 1.0 / counters[ROWS])
     for i in range(std.shape[0]):
         apart = max(spread[i] - 1.0, 0.0) / weights[i]  # g / lam
         std[i] = kernels.deviation(counters[kernels.NOISE], apart * lams[i], lam0, 1.0)
         kernels.absorb_noise(counters, e[i], lams[i], 1.0 / (apart + 1.0), weights[i])
-
-
-@njit("void(f8[::1], f8[:,::1], f8)", cache=True, nogil=True)
-def _absorb_squares(mean_square: Floats, X: Floats, before: float) -> None:
-    """Winsorised mean squares with a block after ``before`` rows."""
-    for i in range(X.shape[0]):
-        kernels.absorb_squares(mean_square, X[i], 1.0 / (before + i + 1.0))
 
 
 def targets(y: Floats, columns: int, regression: bool) -> Floats:

@@ -100,22 +100,6 @@ def _test(W: Floats, x: Floats, K: int, F: Floats, work: Floats) -> None:
             work[steps.NORMS + k] += half * norm
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _train(
-    W: Floats, x: Floats, s: float, shrink: float, label: int, kappa: float, counts: float, K: int, constants: Floats,
-    work: Floats, F: Floats, pulls: Floats,
-) -> None:  # fmt: skip
-    """Train the candidates, after ``_test``, on shrink x, with s = |x|^2."""
-    for k in range(K):
-        _face_rivals(F, pulls, k, label, s, shrink, work)
-    _step(work, K, kappa, counts, constants)
-    for c in range(W.shape[0]):
-        for k in range(K):
-            decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * pulls[c, k]
-            for j in range(x.shape[0]):
-                W[c, k, j] = decay * W[c, k, j] + pull * x[j]
-
-
 @njit(cache=True, nogil=True)
 def _absorb_square(s: float, counters: Floats) -> None:
     """Q with this row, which counts as at most ten times q."""
@@ -193,7 +177,13 @@ def learn_rows(
         for k in range(K):
             places[k] += 1
             work[steps.TAUS + k] = min(float(places[k]), since)
-        _train(W, x, s, shrink, int(y[i]), kappa, counts, K, constants, work, F, pulls)
+            _face_rivals(F, pulls, k, int(y[i]), s, shrink, work)
+        _step(work, K, kappa, counts, constants)
+        for c in range(m):
+            for k in range(K):
+                decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * pulls[c, k]
+                for j in range(x.shape[0]):
+                    W[c, k, j] = decay * W[c, k, j] + pull * x[j]
         steps.weigh(shares, losses, K, work, constants)
         counters[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], counters)
