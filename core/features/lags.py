@@ -96,20 +96,15 @@ class LagColumns(Holder):
         self.labels = np.zeros((labels, 1 if classes is None else classes))
         self.width = self.features.size + self.labels.size
 
-    def lag(self, X: Floats) -> Floats:
-        """Rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing."""
-        return self._lagged(X, _NO_LABELS, None)
+    def lag(self, X: Floats, truth: NDArray[Any] | None = None, returned: Floats | None = None) -> Floats:
+        """Encoded rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing.
 
-    def absorb(self, X: Floats, truth: NDArray[Any], returned: Floats | None = None) -> Floats:
-        """Encoded rows (n, D) that are about to be learned with their lag columns: (n, D + L).
-
-        ``truth``: (n,) class indices, or numbers; ``returned``: (n, L) lag columns that rows bring, ``NOT_RETURNED`` or
-        ``BEFORE_ALL`` in the first; None: no row does. A block leaves the bits of its rows one by one.
+        Or rows that are about to be learned, with ``truth``, (n,) class indices or numbers, and ``returned``, (n, L)
+        lag columns that they bring, ``NOT_RETURNED`` or ``BEFORE_ALL`` in the first; None: no row does. A block leaves
+        the bits of its rows one by one.
         """
-        return self._lagged(X, np.ascontiguousarray(truth, dtype=np.float64), returned)
-
-    def _lagged(self, X: Floats, y: Floats, returned: Floats | None) -> Floats:
         Z, given = np.empty((X.shape[0], X.shape[1] + self.width)), _NONE_RETURNED if returned is None else returned
+        y = _NO_LABELS if truth is None else np.ascontiguousarray(truth, dtype=np.float64)
         _lag(X, y, given, self._classes, self.known, self.features, self.labels, Z)
         return Z
 
@@ -120,7 +115,7 @@ class LagColumns(Holder):
         return (*self.features.ravel().tolist(), *self.labels.ravel().tolist())
 
     def as_returned(self, brought: Sequence[tuple[float, ...] | None]) -> Floats:
-        """What ``absorb`` takes of rows some of which bring lag columns, as ``now`` gave them; None, or others than the
+        """What ``lag`` takes of rows some of which bring lag columns, as ``now`` gave them; None, or others than the
         model's: the row brings none.
         """
         returned = np.full((len(brought), self.width), NOT_RETURNED)

@@ -228,19 +228,17 @@ class Scaler:
             low, high = np.clip(ranges[:, declared], -VALUE_MAX, VALUE_MAX)
             self.buffer[0, declared], self.moments[:, declared] = 1.0, (low, high - low)
 
-    def scale(self, X: Floats) -> Floats:
-        """Scale rows X (n, D), C-contiguous and finite, each as if it were the only next row. Changes nothing."""
-        Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._kind, False, self.moments, self.buffer, Z)
-        return Z
+    def scale(self, X: Floats, absorb: bool = False) -> Floats:
+        """Scale rows X (n, D), C-contiguous and finite, each as if it were the only next row. Changes nothing.
 
-    def absorb(self, X: Floats) -> Floats:
-        """Like ``scale``, but absorb each row before scaling it. A block leaves the bits of its rows one by one."""
+        Or ``absorb`` each row before it is scaled; a block leaves the bits of its rows one by one.
+        """
         Z = np.empty(X.shape)
-        _scale_rows(X, self.rows, self._kind, True, self.moments, self.buffer, Z)
-        self.rows += X.shape[0]
-        if self._robust and self.rows >= START_ROWS and self.buffer.shape[0]:
-            self.buffer = np.zeros((0, self.dimension))
+        _scale_rows(X, self.rows, self._kind, absorb, self.moments, self.buffer, Z)
+        if absorb:
+            self.rows += X.shape[0]
+            if self._robust and self.rows >= START_ROWS and self.buffer.shape[0]:
+                self.buffer = np.zeros((0, self.dimension))
         return Z
 
     def extend(self, other: "Scaler", places: Ints) -> None:

@@ -82,7 +82,7 @@ class SpaceExpert(Nested):
         of a class that the learner has not seen; it is tested without that class.
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
-        Z = own if self.scaler is None else self.scaler.absorb(own)
+        Z = own if self.scaler is None else self.scaler.scale(own, absorb=True)
         if not new:
             return self.learner.learn(Z, truth, discounts, weights)
         predictions = self.learner.predict(Z)

@@ -138,7 +138,7 @@ class OverlapPeriod(Nested):
         X2 = encoded if lags is None else lags.lag(encoded)  # rows without labels do not enter the lag columns
         self.recovery.learn(X2, self.old.to_own_columns(self.old.encode(old)))
         if self.new.own.scaler is not None:
-            self.new.own.scaler.absorb(X2)
+            self.new.own.scaler.scale(X2, absorb=True)
 
     @property
     def row_exact(self) -> bool:

@@ -161,11 +161,11 @@ class SpaceModel(Nested):
     def absorb(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
         """Encode raw rows (n, F) with labels (n,) that are about to be learned, each by the rows before it: X (n, D).
 
-        ``lags``: lag columns that rows bring with them (``LagColumns.absorb``).
+        ``lags``: lag columns that rows bring with them (``LagColumns.lag``).
         """
         X = self.encoder.encode(raw, absorb=True)
         if self.lags is not None:
-            X = self.lags.absorb(X, truth, lags)
+            X = self.lags.lag(X, truth, lags)
         if self.sample is not None:
             self.sample.absorb(X)
         return X

@@ -29,7 +29,7 @@ def answers(algorithm: str, X: Floats, y: Any, **given: Any) -> Any:
     """A-priori predictions of every row; ``odm`` and ``dynamic_odm`` scale first, as in a model."""
     scaling = find(algorithm).complete(given)["scaling"] if algorithm.endswith("odm") else "none"
     X = np.ascontiguousarray(X)
-    X = X if scaling == "none" else Scaler(scaling, X.shape[1]).absorb(X)
+    X = X if scaling == "none" else Scaler(scaling, X.shape[1]).scale(X, absorb=True)
     classes = 0 if y.dtype.kind == "f" else int(y.max()) + 1
     return learner(algorithm, X.shape[1], classes, **given).learn(X, y).value
 

@@ -55,22 +55,19 @@ class Columns(Nested):
         self._random = RandomFeatures(spec.seed, self._own, count) if count else None
         self.history = LagColumns(self._own, 1, LAGGED_LABELS) if LAGGED in read else None
 
-    def absorb(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
-        """The sets of rows X (n, d), by their numbers, that are about to be learned, with labels y (n,)."""
-        return self._sets(X, self.scaler.absorb(X), y)
+    def of(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
+        """The sets of rows X (n, d), by their numbers, each as if it were the only next row; changes nothing.
 
-    def of(self, X: Floats) -> dict[int, Floats]:
-        """The sets of rows X (n, d), each as if it were the only next row; changes nothing."""
-        return self._sets(X, self.scaler.scale(X), None)
-
-    def _sets(self, X: Floats, Z: Floats, y: Floats | None) -> dict[int, Floats]:
+        Or of rows that are about to be learned, with labels y (n,).
+        """
+        Z = self.scaler.scale(X, absorb=y is not None)
         found = {RAW: X, SCALED: Z}
         if self._lagged:
             found |= {WHOLE: X, WHOLE_SCALED: Z}
             found[RAW] = X = np.ascontiguousarray(X[:, : self._own])
             found[SCALED] = Z = np.ascontiguousarray(Z[:, : self._own])
         if self.history is not None:
-            found[LAGGED] = self.history.lag(X) if y is None else self.history.absorb(X, y)
+            found[LAGGED] = self.history.lag(X, y)
         if self._random is not None and RANDOM in self.read:
             found[RANDOM] = self._random.expand(Z)
         if PRODUCTS in self.read:

@@ -128,7 +128,7 @@ class Auto(Nested):
 
     def _learn(self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
         """Predict, then learn one chunk; experts may rest and teams begin or end afterwards."""
-        sets = self.columns.absorb(X, numbers)
+        sets = self.columns.of(X, numbers)
         mixed = self._mixed([team.learn(sets, y, numbers, weights) for team in self._teams], y, weights)
         if self._rests and self.rows % self._chunk == 0:
             if self.horizon is not None:

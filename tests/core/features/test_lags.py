@@ -32,9 +32,9 @@ def test_they_are_the_rows_before(m, k, classes):
     for i in range(12):
         expected = [*X[i], *literal(X, y, i, m, k, classes)]
         assert [expected, expected] == one.lag(X[[i, i]]).tolist()
-        found += one.absorb(X[i : i + 1], y[i : i + 1]).tolist()
+        found += one.lag(X[i : i + 1], y[i : i + 1]).tolist()
         assert expected == found[-1]
-    assert_array_equal(found, whole.absorb(X, y))
+    assert_array_equal(found, whole.lag(X, y))
     assert one.now() == whole.now()
     assert one.to_arrays()[0]["labels"].tolist() == whole.to_arrays()[0]["labels"].tolist()
 
@@ -43,12 +43,12 @@ def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
     """It joins the history like any other row; one predicted before the first row stands in for itself."""
     lags = LagColumns(2, 2, 2)
     assert () == lags.now()
-    lags.absorb(X[:5], Y[:5])
+    lags.lag(X[:5], Y[:5])
     brought = lags.now()
-    lags.absorb(X[5:8], Y[5:8])
+    lags.lag(X[5:8], Y[5:8])
     returned = lags.as_returned([brought, None, ()])
     assert [NOT_RETURNED, BEFORE_ALL] == pytest.approx(returned[1:, 0].tolist(), nan_ok=True)
-    found = lags.absorb(X[8:11], Y[8:11], returned)
+    found = lags.lag(X[8:11], Y[8:11], returned)
     expected = [literal(X, Y, 5, 2, 2), literal(X, Y, 9, 2, 2), [*X[10], *X[10], 0.0, 0.0]]
     assert_array_equal(expected, found[:, 2:])
     assert (*X[10], *X[9], Y[10], Y[9]) == lags.now()
@@ -70,11 +70,11 @@ def test_lag_columns_have_names():
 def test_further_columns_were_zero_so_far():
     """A history extended by columns equals one whose rows had zeros there."""
     small, large = LagColumns(2, 2, 1), LagColumns(3, 2, 1)
-    small.absorb(X[:4], Y[:4])
+    small.lag(X[:4], Y[:4])
     large.extend(small, np.array([2, 0]))
     literal_rows = np.column_stack([X[:, 1], np.zeros(12), X[:, 0]])
     expected = LagColumns(3, 2, 1)
-    expected.absorb(literal_rows[:4], Y[:4])
+    expected.lag(literal_rows[:4], Y[:4])
     assert expected.now() == large.now()
-    small.absorb(X[4:], Y[4:])
+    small.lag(X[4:], Y[4:])
     assert expected.now() == large.now()

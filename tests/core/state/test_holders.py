@@ -101,10 +101,10 @@ CASES = {
     "encoder error": Case(lambda: Encoder(schema(MIXED), "error"),
                           lambda held, rows: held.encode(np.nan_to_num(GAPS[rows]), absorb=True), rows=60),
     "row sample": Case(lambda: RowSample(3, 4), lambda held, rows: held.absorb(X[rows]), lambda _holder: {"D": 4}),
-    **{f"scaler {kind}": Case(lambda kind=kind: Scaler(kind, 4), lambda held, rows: held.absorb(X[rows]),
+    **{f"scaler {kind}": Case(lambda kind=kind: Scaler(kind, 4), lambda held, rows: held.scale(X[rows], absorb=True),
                               lambda held: {"D": 4, "held": held.rows if held.rows < 20 else 0}, 200)
        for kind in ("standard", "robust")},
-    "lags": Case(lambda: LagColumns(4, 2, 3, 3), lambda held, rows: held.absorb(X[rows], CLASSES[rows]),
+    "lags": Case(lambda: LagColumns(4, 2, 3, 3), lambda held, rows: held.lag(X[rows], CLASSES[rows]),
                  lambda _: {"features": 2, "D": 4, "labels": 3, "C": 3}, 40),
     "intervals": Case(Intervals, lambda held, rows: held.absorb(NUMBERS[0, rows], Y[rows])),
     "metrics of classes": Case(ClassificationMetrics, lambda held, rows: held.absorb(

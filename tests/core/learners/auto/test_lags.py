@@ -45,9 +45,9 @@ def test_lags_get_experts_of_their_own(task):
 
 def test_column_sets_are_with_lags_or_without():
     """Without lags, raw and scaled columns are cut; products and random features use the first columns only."""
-    X, _ = rows("classification")
+    X, y = rows("classification")
     made, plain = (Columns(own, recipes(own)) for own in (spec("classification"), spec("classification", 0)))
-    found, expected = made.absorb(X), plain.absorb(np.ascontiguousarray(X[:, :D]))
+    found, expected = made.of(X, y), plain.of(np.ascontiguousarray(X[:, :D]), y)
     for columns in (RAW, SCALED, RANDOM, PRODUCTS):
         assert np.array_equal(expected[columns], found[columns])
     assert np.array_equal(X, found[WHOLE])
