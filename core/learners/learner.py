@@ -85,17 +85,7 @@ class RowLearner(Holder):
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        n = X.shape[0]
-        if self.regression:
-            out = np.empty((2, n))
-            self.write(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, NO_VALUE, out)
-            return Prediction(out[0], None, out[1] if self.deviates else None)
-        value, out = np.empty(n, np.int64), np.empty((n, self.classes))
-        if self.classes:
-            self.write(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, out)
-        else:
-            value.fill(-1)
-        return Prediction(value, out)
+        return self.learn(X, NONE_GIVEN)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -111,7 +101,10 @@ class RowLearner(Holder):
             self.write(X, numbers, discounts, weights, NO_VALUE, out)
             return Prediction(out[0], None, out[1] if self.deviates else None)
         value, out = np.empty(n, np.int64), np.empty((n, self.classes))
-        self.write(X, y.astype(np.float64), discounts, weights, value, out)
+        if self.classes:
+            self.write(X, y.astype(np.float64), discounts, weights, value, out)
+        else:
+            value.fill(-1)
         return Prediction(value, out)
 
     def _sizes(self, found: Counts) -> Counts:

@@ -121,7 +121,7 @@ def _learn_block(
     """
     model, answers = route.model, parts.answers
     before = parts.rows_before_start + answers.metrics.rows
-    X = model.absorb(rows.raw if route.part is None else route.part.of(rows.raw), truth, rows.lags)
+    X = model.encode(rows.raw if route.part is None else route.part.of(rows.raw), truth, rows.lags)
     prediction = model.learn(X, truth, rows.discounts, rows.weights, new)
     scored = answers.absorb(prediction, truth, rows, new, route.watched)
     if route.watched:

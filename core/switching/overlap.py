@@ -89,13 +89,13 @@ class OverlapPeriod(Nested):
         self.old.configure(config)
         self.new.configure(config)
 
-    def absorb(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
-        """Encode raw rows of the union: the old space's columns, then the new one's, with the lag columns of both.
+    def encode(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
+        """Raw rows of the union, about to be learned: the old space's columns, then the new one's, each with its lags.
 
         Tracked rows were predicted by the old model: the lag columns that they bring are its own.
         """
         old, new = self._parted(raw)
-        return np.hstack([self.old.absorb(old, truth, lags), self.new.absorb(new, truth)])
+        return np.hstack([self.old.encode(old, truth, lags), self.new.encode(new, truth)])
 
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
         return self._old_part.of(raw), self._new_part.of(raw)
@@ -103,7 +103,7 @@ class OverlapPeriod(Nested):
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
-        """Test the old model, then train all models, on rows from ``absorb``; see ``Expert.learn``."""
+        """Test the old model, then train all models, on rows from ``encode``; see ``Expert.learn``."""
         X1, X2 = self._columns(X)
         if self.recovery.paper:
             if new:

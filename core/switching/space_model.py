@@ -153,20 +153,16 @@ class SpaceModel(Nested):
 
     # ---------------------------------------------------------------- rows
 
-    def encode(self, raw: Floats) -> Floats:
-        """Raw rows (n, F) as X (n, D), each as the next one; changes nothing."""
-        X = self.encoder.encode(raw)
-        return X if self.lags is None else self.lags.lag(X)
+    def encode(self, raw: Floats, truth: NDArray[Any] | None = None, lags: Floats | None = None) -> Floats:
+        """Raw rows (n, F) as X (n, D), each as the next one; changes nothing.
 
-    def absorb(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
-        """Encode raw rows (n, F) with labels (n,) that are about to be learned, each by the rows before it: X (n, D).
-
-        ``lags``: lag columns that rows bring with them (``LagColumns.lag``).
+        Or rows that are about to be learned, with labels (n,) and lag columns that they bring (``LagColumns.lag``),
+        each by the rows before it.
         """
-        X = self.encoder.encode(raw, absorb=True)
+        X = self.encoder.encode(raw, truth is not None)
         if self.lags is not None:
             X = self.lags.lag(X, truth, lags)
-        if self.sample is not None:
+        if truth is not None and self.sample is not None:
             self.sample.absorb(X)
         return X
 

@@ -93,7 +93,7 @@ def test_the_new_model_clips_values_of_the_union():
     union_of = parse_features(["b", {"name": "a", "max": 1, "outside": "clip"}])
     model.commit(Switch("begin", union_of, "linear"))
     period = model.machine.pipeline
-    assert [[9.0, 2.0, 2.0, 1.0]] == period.absorb(np.array([[9.0, 2.0]]), np.zeros(1)).tolist()
+    assert [[9.0, 2.0, 2.0, 1.0]] == period.encode(np.array([[9.0, 2.0]]), np.zeros(1)).tolist()
 
 
 def test_bounds_and_categories_change_without_a_new_name():

@@ -38,7 +38,7 @@ def test_predict_returns_what_learning_would_have(algorithm, scaling):
         model.learn(X[label : label + 1], np.array([label]), new=True)
     for i in range(2, 60):
         before = model.predict(X[i : i + 1])
-        told = model.learn(model.absorb(X[i : i + 1], y[i : i + 1]), y[i : i + 1], None)
+        told = model.learn(model.encode(X[i : i + 1], y[i : i + 1]), y[i : i + 1], None)
         assert_array_equal(before.value, told.value)
         assert_array_equal(before.probabilities, told.probabilities)
 
@@ -49,7 +49,7 @@ def test_weights_refer_to_the_columns_clients_know(scaling):
     model = model_of("dfop", "regression", scaling)
     X = np.random.default_rng(1).normal(size=(400, D)) * [0.5, 1.0, 3.0] + [0.0, 5.0, -1.0]
     y = X @ [2.0, -1.0, 0.5] + 7.0
-    model.learn(model.absorb(X, y), y, None)
+    model.learn(model.encode(X, y), y, None)
     own, (centre, spread) = model.own.learner.weights(), model.own.scaler.affine() if model.own.scaler else (0.0, 1.0)
     found = model.weights()
     expected = (X - centre) / spread @ own.coefficients[0] + own.bias[0]
@@ -61,7 +61,7 @@ def test_weights_of_wild_scales_are_numbers():
     model = model_of("dfop", "regression", "standard")
     X = np.array([[1e-300, 1e307, 1.0], [2e-300, -1e307, 1.0], [1e-300, 1e300, 1.0]])
     y = np.array([1e5, -1e5, 0.0])
-    model.learn(model.absorb(X, y), y, None)
+    model.learn(model.encode(X, y), y, None)
     assert all(np.isfinite(part).all() for part in model.weights())
 
 
