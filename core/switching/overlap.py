@@ -104,7 +104,8 @@ class OverlapPeriod(Nested):
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
         """Test the old model, then train all models, on rows from ``encode``; see ``Expert.learn``."""
-        X1, X2 = self._columns(X)
+        width = len(self.old.row_columns)
+        X1, X2 = np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
         if self.recovery.paper:
             if new:
                 self.new.add_class()
@@ -126,10 +127,6 @@ class OverlapPeriod(Nested):
             made.append(self.old.learn(x1, truth[one], *_part((discounts, weights), one)))
             self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]
         return joined(made)
-
-    def _columns(self, X: Floats) -> tuple[Floats, Floats]:
-        width = len(self.old.row_columns)
-        return np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
 
     def map(self, raw: Floats) -> None:
         """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""

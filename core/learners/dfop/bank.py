@@ -218,28 +218,13 @@ def learn_rows(
     return K, 0, kernels.DONE
 
 
-@njit(cache=True, nogil=True)
-def _predict_chunk(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
-    """``predict_rows`` of one chunk."""
+@direct
+@njit(f"void({VECTOR}, {ROWS_IN}, {_SAID})", cache=True, nogil=True)
+def predict_rows(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
+    """The predictions of n rows under the members' states, written as by ``learn_rows``."""
     none, outputs = np.empty(0), int(bank[OUTPUTS] + bank[REGRESSION])
     P, S = predicted_by_members(bank, np.empty(int(bank[MEMBERS]) * outputs * X.shape[0]), out, X.shape[0])
     for k in range(P.shape[0]):
         W, Q, _, _, counters = _member(bank, k)
         kernels.predict_rows(X, W, Q, counters, P[k], S[k])
     _combine(bank, none, none, P, S, value, out)
-
-
-@direct
-@njit(f"void({VECTOR}, {ROWS_IN}, {_SAID})", cache=True, nogil=True)
-def predict_rows(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
-    """The predictions of n rows under the members' states, written as by ``learn_rows``."""
-    n = X.shape[0]
-    if n <= CHUNK_ROWS:
-        _predict_chunk(bank, X, value, out)
-        return
-    for begin in range(0, n, CHUNK_ROWS):
-        end = min(begin + CHUNK_ROWS, n)
-        own = np.empty((2, end - begin)) if bank[REGRESSION] else out[begin:end]
-        _predict_chunk(bank, X[begin:end], value[begin:end], own)
-        if bank[REGRESSION]:
-            out[:, begin:end] = own

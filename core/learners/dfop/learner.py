@@ -148,10 +148,7 @@ class Dfop(LinearLearner):
     deviates: ClassVar = True
 
     def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """See ``RowLearner``. With several members rows are learned in chunks."""
-        if not len(y):
-            bank.predict_rows(self._bank, X, value, out)
-            return
+        """See ``RowLearner``; with several members, in chunks."""
         n, member = X.shape[0], 0
         if n > self._rows_at_once and len(parts := chunks(self.rows, bank.CHUNK_ROWS, n)) > 1:
             for part in parts:
@@ -159,6 +156,9 @@ class Dfop(LinearLearner):
                 self.write(X[part], y[part], discounts[part], weights[part], value[part], own)
                 if self.regression:
                     out[:, part] = own
+            return
+        if not len(y):
+            bank.predict_rows(self._bank, X, value, out)
             return
         scores = np.empty(n * self._scores) if self._scores else NONE_GIVEN
         if n >= self.block_rows_min:
