@@ -147,12 +147,13 @@ class Neighbours(RowLearner):
     def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts and no weights."""
         del discounts, weights
-        more = capacity(int(self.tally[0]) + len(y)) - len(self.labels)
-        if more > 0:
-            self.held = np.concatenate([self.held, np.zeros((len(self.held), more))], axis=1)
-            self.labels = np.concatenate([self.labels, np.zeros(more)])
-        answer_and_keep(X, y, self.held, self.labels, int(self.tally[0]), self.regression, value, out)
-        self.tally += len(y)
+        rows = int(self.tally[0])
+        if len(y):
+            if (more := capacity(rows + len(y)) - len(self.labels)) > 0:
+                self.held = np.concatenate([self.held, np.zeros((len(self.held), more))], axis=1)
+                self.labels = np.concatenate([self.labels, np.zeros(more)])
+            self.tally += len(y)
+        answer_and_keep(X, y, self.held, self.labels, rows, self.regression, value, out)
 
     def forget(self) -> None:
         """Drop all rows held."""

@@ -100,8 +100,8 @@ class Boosting(RowLearner):
     def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts and no weights."""
         del discounts, weights
-        rows, room = min(int(self.tally[0]) + len(y), self._most), len(self.held)
-        if rows > room:
+        room = len(self.held)
+        if len(y) and (rows := min(int(self.tally[0]) + len(y), self._most)) > room:
             while room < rows:
                 room = min(2 * room, self._most)
             for name in ("held", "labels", "scores", "codes"):

@@ -157,8 +157,8 @@ def learn_rows(
     K = int(counters[COUNT])
     x, work = np.empty(W.shape[2]), np.zeros(steps.PARTS * PLACES_MAX)
     F, pulls = np.empty((m, W.shape[1])), np.empty((m, W.shape[1]))
-    places = int(counters[ROWS]) % epochs
-    if constants[steps.GROWS]:
+    places = int(counters[ROWS]) % epochs if y.shape[0] else epochs[:0]
+    if y.shape[0] and constants[steps.GROWS]:
         places[K - 1] = int(counters[ROWS])  # the last one never starts again
     steep = constants[steps.STEEPNESS] * max(1.0, constants[steps.TRADEOFF])
     for i in range(X.shape[0]):
