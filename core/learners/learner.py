@@ -57,8 +57,8 @@ class RowLearner(Holder):
         """Add a class, of which the state may need to know nothing."""
         self.classes += 1
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Write the predictions of n rows; if they have labels, each row is then learned.
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+        """Predict n rows; if they have labels, each row is then learned.
 
         Args:
             X: (n, d) rows.
@@ -98,11 +98,11 @@ class RowLearner(Holder):
             weights = NONE_GIVEN
         if self.regression:
             out, numbers = np.empty((2, n)), np.ascontiguousarray(y, dtype=np.float64)
-            self.write(X, numbers, discounts, weights, NO_VALUE, out)
+            self.run_rows(X, numbers, discounts, weights, NO_VALUE, out)
             return Prediction(out[0], None, out[1] if self.deviates else None)
         value, out = np.empty(n, np.int64), np.empty((n, self.classes))
         if self.classes:
-            self.write(X, y.astype(np.float64), discounts, weights, value, out)
+            self.run_rows(X, y.astype(np.float64), discounts, weights, value, out)
         else:
             value.fill(-1)
         return Prediction(value, out)

@@ -62,7 +62,7 @@ def _nearest(x: Floats, held: Floats, count: int, total: Floats, near: Ints, apa
 def _answer(
     labels: Floats, near: Ints, apart: Floats, found: int, row: int, numbers: bool, value: Ints, out: Floats
 ) -> None:
-    """The prediction of a row from its neighbours, into ``value`` and ``out`` as of ``RowLearner.write``."""
+    """The prediction of a row from its neighbours, into ``value`` and ``out`` as of ``RowLearner.run_rows``."""
     farthest, total = apart[found - 1] if found else 0.0, 0.0
     if numbers:
         mean = square = 0.0
@@ -144,7 +144,7 @@ class Neighbours(RowLearner):
         """The distances to all rows of the window."""
         return 3.0 * WINDOW * (spec.dimension + 2.0) + 50.0 * max(classes, 1)
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts and no weights."""
         del discounts, weights
         rows = int(self.tally[0])

@@ -20,7 +20,7 @@ class Observer(RowLearner):
     layout: ClassVar = Layout({})
     object_bytes: ClassVar = 300
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Predict no class, with equal probabilities; for numbers 0. Learn nothing."""
         del X, y, discounts, weights
         value.fill(-1)

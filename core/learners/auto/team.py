@@ -56,7 +56,7 @@ class Team(Nested):
         """The awake experts' predictions of n rows, in the form of ``_room``."""
         out, value = self._room(n), np.empty(n, dtype=np.int64)
         for (expert, columns, _), own in zip(self._turns, out if out.size else (), strict=False):
-            expert.write(sets[columns], NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, own)
+            expert.run_rows(sets[columns], NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, own)
         return out
 
     def learn(self, sets: dict[int, Floats], y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
@@ -64,7 +64,7 @@ class Team(Nested):
         n = len(y)
         value, out = np.empty(n, dtype=np.int64), self._out_of_one if n == 1 else self._room(n)
         for (expert, columns, weighs), own in zip(self._turns, self._views_of_one if n == 1 else out, strict=True):
-            expert.write(sets[columns], numbers, NONE_GIVEN, weights if weighs else NONE_GIVEN, value, own)
+            expert.run_rows(sets[columns], numbers, NONE_GIVEN, weights if weighs else NONE_GIVEN, value, own)
         mixed = self.mixture.learn(out, y, weights)
         if n and self._rests and self.mixture.rows % REST_ROWS == 0:
             self.mixture.decide()

@@ -97,7 +97,7 @@ class Boosting(RowLearner):
         if self.tally[0] >= self._period:
             self.bias[-1] = self.scores[:, -1] = _UNLIKELY
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts and no weights."""
         del discounts, weights
         room = len(self.held)

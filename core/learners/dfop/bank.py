@@ -192,7 +192,7 @@ def learn_rows(
 
         X, y, discounts, weights    ``core.learners.dfop.kernels.GivenRows``
         scores                      room for what the members predict (``predicted_by_members``)
-        value, out                 see ``core.learners.learner.RowLearner.write``; written
+        value, out                 see ``core.learners.learner.RowLearner.run_rows``; written
         member, row                 the member to begin with, and its next row; those after it begin at the first row;
                                     K: all have learned all
         refreshed                   whether that member has just been refreshed because this row found it spoiled

@@ -147,13 +147,13 @@ class Dfop(LinearLearner):
 
     deviates: ClassVar = True
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``; with several members, in chunks."""
         n, member = X.shape[0], 0
         if n > self._rows_at_once and len(parts := chunks(self.rows, bank.CHUNK_ROWS, n)) > 1:
             for part in parts:
                 own = np.empty((2, part.stop - part.start)) if self.regression else out[part]
-                self.write(X[part], y[part], discounts[part], weights[part], value[part], own)
+                self.run_rows(X[part], y[part], discounts[part], weights[part], value[part], own)
                 if self.regression:
                     out[:, part] = own
             return

@@ -45,7 +45,7 @@ class GradientDescent(LinearLearner):
         columns, D = cls.sizes(spec, classes).values()
         return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts."""
         del discounts
         learn_rows(X, y, weights, self.W, self.counters, self.rate, self.paper, value, out)

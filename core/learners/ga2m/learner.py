@@ -99,7 +99,7 @@ class Ga2m(RowLearner):
         self.W = np.ascontiguousarray(with_class(self.W.T, self.classes, fresh, _FIRST_TWO).T)
         self.G = np.ascontiguousarray(with_class(self.G.T, self.classes, fresh, (1.0, 1.0)).T)
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts."""
         del discounts
         if self.regression:

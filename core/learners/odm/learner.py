@@ -124,7 +124,7 @@ class DynamicOdm(LinearLearner):
         mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
         self.W = with_class(self.W, self.classes, mean)
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts."""
         del discounts
         state = self.W, self.shares, self.constants, self.counters, self.calibration, self.losses, self.epochs

@@ -145,7 +145,7 @@ class Vigo(RowLearner):
             setattr(self, name, np.pad(getattr(self, name), [(0, 1)] + [(0, 0)] * (getattr(self, name).ndim - 1)))
         at.start_class(self.state, self.classes - 1)
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts or weights."""
         del discounts, weights
         if not len(y):

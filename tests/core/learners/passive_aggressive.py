@@ -44,7 +44,7 @@ class PassiveAggressive(LinearLearner):
         self.rows = np.zeros(1)
         self.calibration = fresh_calibration()
 
-    def write(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
+    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """Write predictions, and learn rows that have labels y, all with the same weight."""
         del discounts, weights
         scores = np.empty((len(X), len(self.W)))
