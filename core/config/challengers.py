@@ -55,8 +55,7 @@ def promote_of(raw: Mapping[str, Any]) -> PromotionPolicy:
 def challenging(model: Config, raw: Mapping[str, Any]) -> Config:
     """The configuration of a challenger to a model, from the challenger's body; ``promote`` is ignored.
 
-    Raises:
-        Invalid: naming the field that is wrong.
+    ``Invalid`` names the field that is wrong.
     """
     named = raw.get("algorithm", DEFAULT)
     if isinstance(named, str):

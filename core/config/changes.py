@@ -84,12 +84,10 @@ _INSTEAD = {
 
 
 def changed(config: Config, asked: Mapping[str, Any]) -> Config:
-    """The configuration after a change; ``asked``: new values by field, as the client sent them.
+    """The configuration after a change; ``asked`` has new values by field, as the client sent them.
 
-    Categories are added, and labels retired, by the model, which knows those in use (core.model.plans).
-
-    Raises:
-        Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.
+    Categories are added, and labels retired, by the model, which knows those in use (core.model.plans). ``Invalid``
+    names each field that cannot be changed, with what to do instead, or the one that is wrong.
     """
     other = "is not a field that can be changed"
     strange = {name: _INSTEAD.get(name, other + suggestion(name, CHANGEABLE)) for name in {*asked} - {*CHANGEABLE}}

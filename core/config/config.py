@@ -352,8 +352,7 @@ def _plain(value: Any) -> Any:
 def parse_ignored(raw: object, features: Sequence[Feature], field: str = "ignore") -> tuple[str, ...]:
     """The distinct names of a body's ``ignore``; null means none.
 
-    Raises:
-        Invalid: it is not a list of names, or some are declared features; lists the first 20.
+    ``Invalid`` if it is not a list of names, or if some are declared features, of which it lists the first 20.
     """
     if raw is None:
         return ()

@@ -31,8 +31,7 @@ class LabelsDue(Checked):
 def parse_labels_due(value: object, task: Task, labels: tuple[Label, ...] | None) -> dict[str, Any] | None:
     """``labels_due`` of a body: ``after_s``, and ``then``, "drop" or the label; None: predictions expire.
 
-    Raises:
-        Invalid: naming the field, from the one of ``labels_due`` on.
+    ``Invalid`` names the field by what follows ``labels_due``, e.g. ``.then.label``.
     """
     if value is None:
         return None

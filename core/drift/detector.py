@@ -89,13 +89,10 @@ Tests = Mapping[str, WatchTest]
 
 
 class DriftDetector(Holder):
-    """The tests of one model.
+    """The tests of one model: only those of ``tests`` run, others cost nothing.
 
-    Args:
-        tests: the tests that run; others cost nothing.
-        ranges: (2, D) least and largest expected value of each encoded column, NaN if not declared.
-        regression: whether labels are numbers; there is then one class from the start.
-        classes: the number of classes of a classification at the start.
+    ``ranges`` (2, D) has the least and largest expected value of each encoded column, NaN if not declared. A
+    classification starts with ``classes`` classes, a regression has one from the start.
 
     State (core.drift.kernels): ``means`` and ``counters`` per class, ``reference`` of a regression.
     """
@@ -188,10 +185,8 @@ class DriftDetector(Holder):
     def absorb(self, X: Floats, classes: Ints, loss: Floats) -> list[Alarm]:
         """Add rows after they were predicted and learned; returns the alarms, in the order of their rows.
 
-        Args:
-            X: (n, D) encoded rows, all finite.
-            classes: (n,) class indices, int64; zeros for regression.
-            loss: (n,) 0 or 1; for regression squared innovations, all finite.
+        X (n, D) has encoded rows; ``classes`` (n,) int64 class indices, zeros for regression; ``loss`` (n,) 0 or 1, for
+        regression squared innovations. All are finite.
         """
         alarms: list[Alarm] = []
         row, n, state = 0, len(X), (self.means, self.counters, self.reference, self.limits)

@@ -283,8 +283,7 @@ class Limits(NamedTuple):
     def apply(self, raw: Floats, place: Callable[[int, int], str]) -> Floats:
         """Raw rows (n, F) within the limits; NaN is missing, and within all limits; ``place`` names cells.
 
-        Raises:
-            Invalid: numbers that are refused; the first 20 of them.
+        ``Invalid`` lists the first 20 numbers that are refused.
         """
         found: Floats = np.clip(raw, self.low, self.high)
         problem = 'is outside the declared range; declare "outside": "clip" or "accept" to accept such values'

@@ -153,10 +153,8 @@ class Encoder:
 
         Changes nothing, unless rows are to ``absorb``: then each is filled with the means of the rows before it, and
         joins them; a block leaves the bits of its rows one at a time. ``raw`` (n, F), C-contiguous float64 as
-        ``Schema`` reads it, is returned where there is nothing to encode.
-
-        Raises:
-            ValueError: an index of no category, which readers refuse; the state is unchanged.
+        ``Schema`` reads it, is returned where there is nothing to encode. ``ValueError`` for an index of no category,
+        which readers refuse; the state is unchanged.
         """
         incomplete, means = _any_missing(raw), self.missing == "mean"
         if self.schema.plain and not (incomplete or (absorb and means)):

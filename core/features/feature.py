@@ -254,18 +254,11 @@ def propose(
     field: str,
     place: Callable[[int, str], str],
 ) -> tuple[Feature, ...]:
-    """Propose features for names, by the kinds of the values of one row.
+    """Propose features for ``names`` in order, except those ``ignored``, by the kinds of the values of one row.
 
-    Args:
-        names: in order.
-        values: one per name, JSON values or CSV texts; None if the row cannot be read: numeric for now.
-        texts: whether the values are CSV texts.
-        ignored: names to ignore.
-        field: how errors name the names.
-        place: how errors name a value, by its position and its name.
-
-    Raises:
-        Invalid: invalid names, or values without a kind; lists the first 20.
+    ``values`` has one per name, CSV texts if ``texts``, else JSON values; None if the row cannot be read: all are
+    numeric for now. ``Invalid`` lists the first 20 invalid names, or values without a kind: ``field`` is what it calls
+    the names, ``place`` what it calls a value, by its position and its name.
     """
     kept = [at for at, name in enumerate(names) if name not in ignored]
     if not kept:

@@ -30,9 +30,8 @@ _OTHER_TYPE = (
 def parse_next(raw: object, current: Schema) -> tuple[Feature, ...]:
     """Read the features of the space that follows the current one.
 
-    Raises:
-        Invalid: as ``parse_features``; the features in force, and no others; a kept name of another type; both spaces
-            together give too many columns, or two of one name.
+    ``Invalid`` as ``parse_features``; for the features in force, and no others; for a kept name of another type; and if
+    both spaces together give too many columns, or two of one name.
     """
     features, own = parse_features(raw), dict(zip(current.names, current.features, strict=True))
     if {feature.name for feature in features} == {*own} and _same(features, current.features):
@@ -53,10 +52,8 @@ def parse_next(raw: object, current: Schema) -> tuple[Feature, ...]:
 def with_categories(features: Sequence[Feature], added: object, field: str) -> tuple[Feature, ...]:
     """Append categories to those that the features have.
 
-    ``added`` has them by feature name, as the client sent them; categories that exist already are ignored.
-
-    Raises:
-        Invalid: naming the feature: none of the space, or not one with declared categories; or what its categories are.
+    ``added`` has them by feature name, as the client sent them; categories that exist already are ignored. ``Invalid``
+    names a feature that is none of the space, or has no declared categories, or says what is wrong with the new ones.
     """
     if not isinstance(added, Mapping):
         raise Invalid.of(field, "is not an object of lists of categories by feature")

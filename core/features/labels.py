@@ -38,9 +38,8 @@ def clashes(other: Label, whose: str) -> str:
 def canonical(value: object, field: str) -> Label:
     """The label of a JSON value; ``1.0`` is 1, ``false`` stays False.
 
-    Raises:
-        Invalid: not a string, integer or boolean; an integer beyond 64 bits; a string over 200 characters or with half
-            a surrogate pair, which UTF-8 cannot encode.
+    ``Invalid`` for anything but a string, integer or boolean; an integer beyond 64 bits; a string over 200 characters
+    or with half a surrogate pair, which UTF-8 cannot encode.
     """
     if isinstance(value, bool):
         return value
@@ -189,10 +188,8 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
     """The labels of a column of texts; ``place`` names a cell by its number.
 
     A declared label is matched by its text, or by its value if it is a number ("1.0" is 1). Without declared labels, a
-    cell that looks like a number is one, and an empty cell is missing (declare "" to use it as a label).
-
-    Raises:
-        Invalid: lists the first cells that match no declared label, or are numbers but not integers.
+    cell that looks like a number is one, and an empty cell is missing (declare "" to use it as a label). ``Invalid``
+    lists the first cells that match no declared label, or are numbers but not integers.
     """
     known = {key(label): label for label in declared or ()}
 

@@ -38,14 +38,7 @@ def sample_bytes(width: int) -> int:
 
 
 class RowSample(Holder):
-    """A sample of rows of D columns, a state machine over them.
-
-    Attributes:
-        held: (k, D) the sample.
-        seen: rows so far.
-        next: the number of the next row that is kept.
-        largest: (1,) W.
-    """
+    """A sample of rows of D columns, a state machine over them."""
 
     layout: ClassVar = Layout(
         {"rows": Array("k", "D", at="held"), "largest": Array(1, within=Range(0.0, 1.0), at="largest")}
@@ -55,8 +48,8 @@ class RowSample(Holder):
     def __init__(self, seed: int, width: int) -> None:
         self._seed, self.room = seed, sample_room(width)
         self.counts = {"seen": ROWS_MAX, "next": 2 * ROWS_MAX}
-        self.held, self.largest = np.empty((0, width)), np.ones(1)
-        self.seen = self.next = 0
+        self.held, self.largest = np.empty((0, width)), np.ones(1)  # (k, D) the sample, and (1,) W
+        self.seen = self.next = 0  # rows so far, and the number of the next row that is kept
 
     def absorb(self, X: Floats) -> None:
         """Rows X (n, D), as they are learned; blocks give the bits of their rows."""

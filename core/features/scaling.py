@@ -206,10 +206,7 @@ def _scale_rows(X: Floats, rows: int, kind: int, absorb: bool, moments: Floats, 
 class Scaler:
     """The scaling of one feature space of D columns, a state machine over its encoded rows.
 
-    Args:
-        kind: of the scaling.
-        dimension: D.
-        ranges: (2, D) declared ends of the columns for minmax, NaN where there are none; None: no column has any.
+    ``ranges`` (2, D) has the columns' declared ends for minmax, NaN where there are none; None: no column has any.
     """
 
     def __init__(

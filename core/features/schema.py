@@ -76,9 +76,8 @@ class Schema:
     def row(self, values: Mapping[str, object], missing_allowed: bool, field: str = "features") -> Floats:
         """One row given by name, as (1, F).
 
-        Raises:
-            Invalid: a name that is not in the schema, a value that does not fit, or (unless
-                ``missing_allowed``) a value that is null or absent; the first 20 of them.
+        ``Invalid`` for a name that is not in the schema, a value that does not fit, or one that is null or absent
+        (unless ``missing_allowed``); the first 20 of them.
         """
         raw = None
         if self.numeric and type(values) is dict and (len(values) == len(self.names) or self.known.issuperset(values)):
@@ -121,10 +120,9 @@ class Schema:
     ) -> Floats:
         """A table of n rows with its columns named, in any order, as (n, F); ``texts``: of CSV, not JSON values.
 
-        Raises:
-            Invalid: columns that are not the schema's (some may be absent if ``missing_allowed``), rows of
-                different length, cells that do not fit; lists the first 20. Cells are named ``data[3][1]``, those of
-                CSV ``row 3, column load``, where row 1 is the first below the header.
+        ``Invalid`` for columns that are not the schema's (some may be absent if ``missing_allowed``), rows of different
+        length, and cells that do not fit; the first 20 of them. Cells are named ``data[3][1]``, those of CSV
+        ``row 3, column load``, where row 1 is the first below the header.
         """
         order = self._order(columns, missing_allowed, "header" if texts else "columns")
         if not isinstance(rows, list | tuple):
@@ -150,11 +148,9 @@ class Schema:
     def matrix(self, X: NDArray[Any], missing_allowed: bool, field: str = "data") -> Floats:
         """An array of n rows in schema order, as C-contiguous float64 (n, F); X itself if it is one already.
 
-        A categorical column holds indices of declared categories, or integers that are hashed as in JSON.
-
-        Raises:
-            Invalid: not two-dimensional, not real numbers, the wrong number of columns, an infinity, NaN unless
-                ``missing_allowed``, or a number that is not a value of its feature; by row and column.
+        A categorical column holds indices of declared categories, or integers that are hashed as in JSON. ``Invalid``
+        if X is not two-dimensional, not of real numbers or has the wrong number of columns; and, by row and column, for
+        an infinity, NaN (unless ``missing_allowed``), or a number that is not a value of its feature.
         """
         if X.ndim != 2 or X.shape[1] != len(self.names):
             raise Invalid.of(field, "has the wrong shape", f"two dimensions, {len(self.names)} columns")

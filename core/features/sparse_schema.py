@@ -91,9 +91,8 @@ class SparseSchema:
     ) -> Floats:
         """Rows, each a list of names and one of values, as psi (n, d); ``texts``: values are texts of numbers.
 
-        Raises:
-            Invalid: lists of different lengths, a name twice in a row, invalid names or values, e.g.
-                ``rows[3].names[1]``; the first 20 of them.
+        ``Invalid`` for lists of different lengths, a name twice in a row, and invalid names or values, e.g.
+        ``rows[3].names[1]``; the first 20 of them.
         """
         pairs = zip(names, values, strict=True)
         uneven = [(i, len(row), len(own)) for i, (row, own) in enumerate(pairs) if len(row) != len(own)]

@@ -82,8 +82,7 @@ def note_facts(q: Floats, answer: int, label: int, facts: Floats, i: int) -> Non
 def facts_of(probabilities: Floats, predicted: Ints, truth: Ints) -> Floats:
     """The facts (FACTS, n) of n rows with probabilities (n, K), answers (n,) and labels (n,).
 
-    Raises:
-        IndexError: an answer or a label that is none of the K.
+    ``IndexError`` for an answer or a label that is none of the K.
     """
     n, K = probabilities.shape
     facts = np.empty((FACTS, n))

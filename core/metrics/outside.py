@@ -83,8 +83,7 @@ class _Losses(Holder):
 class OutsideScores(Nested):
     """The scores of the outside model, a state machine over the model's rows since the first that it predicted.
 
-    Attributes:
-        difference: served minus model, in the losses of the task.
+    ``difference`` is served minus model, in the losses of the task.
     """
 
     def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
@@ -93,13 +92,10 @@ class OutsideScores(Nested):
     def absorb(
         self, losses: Floats, paired: tuple[Floats, Floats], truth: Floats = NO_NUMBERS, *, before: int = 0
     ) -> None:
-        """Score n rows. A block leaves the bits of its rows.
+        """Score n rows, which come after ``before`` rows of the model. A block leaves the bits of its rows.
 
-        Args:
-            losses: (n, 2) of the outside model, NaN without a prediction.
-            paired: (n,) its losses and the model's, as they are compared.
-            truth: (n,) the numbers that came, (0,) for classes.
-            before: rows of the model before these.
+        ``losses`` (n, 2) are those of the outside model, NaN without a prediction; ``paired`` has its losses and the
+        model's, each (n,), as they are compared; ``truth`` (n,) the numbers that came, (0,) for classes.
         """
         self._losses.absorb(losses)
         for part in chunks(before, LOOK_EVERY, len(losses)):

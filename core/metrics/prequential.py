@@ -117,8 +117,7 @@ class Marks:
 class PrequentialMetrics(Holder):
     """Metrics as a state machine over scored rows; each task adds ``absorb``, ``baselines`` and the reports.
 
-    Attributes:
-        window, fading: rows in the window; the weight that a row keeps with each row after it.
+    ``window`` is the number of rows in the window, ``fading`` the weight that a row keeps with each row after it.
     """
 
     POINT: ClassVar[tuple[str, ...]]

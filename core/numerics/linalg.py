@@ -151,9 +151,7 @@ def _mirror_checked(A: Floats, diagonal_max: float) -> bool:
 def single_threaded() -> threadpool_limits:
     """Limit every BLAS library loaded so far to one thread, permanently.
 
-    Called once by the application when it starts, never at import: it changes the whole process.
-
-    Returns:
-        The limit in force; a test may call its ``restore_original_limits``.
+    Called once by the application when it starts, never at import: it changes the whole process. A test may call
+    ``restore_original_limits`` of what it returns.
     """
     return threadpool_limits(limits=1, user_api="blas")

@@ -84,21 +84,16 @@ def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> N
 
 
 class RandomFeatures:
-    """The R = ``count`` features of d columns for one seed, 0 to 2^64 - 1; nothing in it ever changes.
-
-    Attributes:
-        directions: w, (d, R).
-        phases: b, (R,).
-    """
+    """The R = ``count`` features of d columns for one seed, 0 to 2^64 - 1; nothing in it ever changes."""
 
     def __init__(self, seed: int, dimension: int, count: int) -> None:
         pairs = (count * dimension + 1) // 2
         u = _uniforms(seed, count + 2 * pairs)
-        self.phases = 2.0 * math.pi * u[:count]
+        self.phases = 2.0 * math.pi * u[:count]  # b (R,)
         radius = np.sqrt(-2.0 * np.log(u[count::2])) * math.sqrt(2.0 / dimension)
         angle = 2.0 * math.pi * u[count + 1 :: 2]
         normals = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).ravel()
-        self.directions = np.ascontiguousarray(normals[: count * dimension].reshape(count, dimension).T)
+        self.directions = np.ascontiguousarray(normals[: count * dimension].reshape(count, dimension).T)  # w (d, R)
 
     def expand(self, Z: Floats) -> Floats:
         """Rows Z (n, d) followed by their features: (n, d + R), finite for finite rows."""

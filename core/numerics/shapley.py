@@ -38,15 +38,11 @@ def shapley_values(
     seed: int = 0,
     pairwise: bool = False,
 ) -> Floats:
-    """The contribution of each group (d,).
+    """The contribution of each group (d,) to the score of the row x (D,).
 
-    Args:
-        score: of rows (n, D), as (n,); it is called once.
-        x: (D,) the row.
-        background: m (D,) and the spread of each column (D,), not negative.
-        groups: positions of the columns of each group; other columns are x's everywhere.
-        seed: of the orders.
-        pairwise: whether the score is a sum over groups and pairs of groups; then 2 d rows are evaluated.
+    ``score`` takes rows (n, D), gives (n,), and is called once. ``background`` is m (D,) and the spread of each column
+    (D,), not negative; ``groups`` has the positions of each group's columns, all others are x's everywhere. ``seed`` is
+    that of the orders. ``pairwise``: the score is a sum over groups and pairs of groups; then 2 d rows are evaluated.
     """
     m, spread = background
     found = np.zeros(len(groups))

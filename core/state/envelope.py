@@ -37,9 +37,8 @@ _LENGTH_BYTES = 8
 def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
     """Arrays (float64, of any shape) and header as bytes, with format version and digest; equal ones give equal bytes.
 
-    Raises:
-        ValueError: the header has NaN or infinity, an array is not float64, or a name is not valid Unicode.
-        TypeError: the header has a value that JSON does not support.
+    ``ValueError`` if the header has NaN or infinity, an array is not float64, or a name is not valid Unicode;
+    ``TypeError`` if the header has a value that JSON does not support.
     """
     body = {"format": FORMAT, **header}
     packed = BytesIO()
@@ -50,8 +49,7 @@ def dump(arrays: Mapping[str, NDArray[Any]], header: Header) -> bytes:
 def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
     """The arrays and header that ``dump`` wrote; the arrays are read-only views of the bytes, sorted by name.
 
-    Raises:
-        ValueError: truncated, corrupt, not a state at all, or of another format version.
+    ``ValueError`` if the bytes are truncated, corrupt, not a state at all, or of another format version.
     """
     arrays, header = _read(memoryview(data).toreadonly())
     digest, written = header.pop("digest", None), header.get("format")

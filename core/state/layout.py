@@ -66,15 +66,12 @@ Selection = tuple[Any, ...]
 
 
 class Array:
-    """One array of a state.
+    """One array of a state; ``shape`` has sizes, or names of sizes.
 
-    Args:
-        shape: sizes, or names of sizes.
-        within: the range of all its numbers; a number b is short for Range(-b, b).
-        places: ranges of some places along ``axis``, or of several (a tuple), on top of ``within``.
-        axis: 0 or -1, where ``places`` and ``ordered`` count.
-        ordered: pairs of places; the first is never larger than the second.
-        at: the holder's attribute, by default the array's name in the state.
+    All its numbers are ``within`` a range; a number b is short for Range(-b, b). ``places`` has ranges of some places
+    along ``axis`` (0 or -1), or of several (a tuple), on top of that; ``ordered`` has pairs of places there, the first
+    of which is never larger than the second. ``at`` is the holder's attribute, by default the array's name in the
+    state.
     """
 
     def __init__(
@@ -208,8 +205,7 @@ class Layout:
     def read(self, arrays: Mapping[str, NDArray[Any]], **sizes: int) -> dict[str, Floats]:
         """The checked arrays of a state with these sizes, as copies in the form of the holder, by attribute.
 
-        Raises:
-            ValueError: names, types, shapes or numbers differ from the declaration.
+        ``ValueError`` if names, types, shapes or numbers differ from the declaration.
         """
         if set(arrays) != set(self.arrays):
             raise ValueError(f"the state must hold exactly the arrays {sorted(self.arrays)}")
@@ -255,8 +251,7 @@ def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str, ...], s
 def counts(header: Header, **most: int) -> tuple[int, ...]:
     """The integers of a header that has nothing else, in the requested order: each from 0 to its largest value.
 
-    Raises:
-        ValueError: wrong names or types, or a number out of range.
+    ``ValueError`` for wrong names or types, or a number out of range.
     """
     if set(header) != set(most):
         raise ValueError(f"the header must hold exactly {sorted(most)}")
@@ -267,17 +262,11 @@ def counts(header: Header, **most: int) -> tuple[int, ...]:
 
 
 class Holder:
-    """A holder of arrays and counts, both as attributes.
-
-    Attributes:
-        layout: the arrays.
-        object_bytes: memory of the objects around them.
-        counts: the largest value of each count.
-    """
+    """A holder of arrays and counts, both as attributes."""
 
     layout: ClassVar[Layout]
-    object_bytes: ClassVar[int] = 0
-    counts: Mapping[str, int] = {}
+    object_bytes: ClassVar[int] = 0  # memory of the objects around them
+    counts: Mapping[str, int] = {}  # the largest value of each count
 
     @property
     def nbytes(self) -> int:
