@@ -182,8 +182,7 @@ _Step = Overlap | Switch | Reset | Restore | Configure | Challenge | Withdraw | 
 def _step(model: Model, segment: _Step, learner_id: str) -> Outcome:
     """Apply a segment without rows, at its position in the log.
 
-    Raises:
-        Invalid, Conflict: it cannot be applied in the present state.
+    ``Invalid`` or ``Conflict`` if it cannot be applied in the present state.
     """
     match segment:
         case Overlap():

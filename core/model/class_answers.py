@@ -143,10 +143,7 @@ def _absorb(
         predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
         facts (FACTS, n), errors     of core.metrics.class_kernels and of ``Scored``, written
 
-    False if the metrics cannot count the rows, and then they have not changed.
-
-    Raises:
-        IndexError: there is no such class.
+    False if the metrics cannot count the rows, and then they have not changed. ``IndexError`` for an unknown class.
     """
     seen, q = classes[SEEN].copy(), np.empty(classes.shape[1])
     priors, logs, s, r = np.empty((4, p.shape[1]))
@@ -180,13 +177,8 @@ def _absorb(
 class ClassAnswers(Holder):
     """The answers of a classifier, a state machine over its rows.
 
-    Attributes:
-        seen: the classes seen, by index; ``add`` adds to it.
-        labels: those of the answers: the declared ones, or ``seen`` itself.
-        retired, in_use: those of ``labels`` that are not answered, and the others, which may be ``labels`` itself.
-        returning: classes whose next row brings their labels back.
-        calibration: the parameters of core.model.calibration; the state.
-        metrics: prequential scores of the answers.
+    ``seen`` are the classes seen, by index; ``add`` adds to it. ``labels`` are those of the answers: the declared ones,
+    or ``seen`` itself. ``retired`` ones are not answered; ``in_use`` are the others, which may be ``labels`` itself.
     """
 
     layout = LAYOUT
@@ -194,7 +186,7 @@ class ClassAnswers(Holder):
 
     def __init__(self, config: Config, seen: LabelSet) -> None:
         self._slow = config.algorithm.slow_calibration
-        self.seen, self.calibration = seen, fresh(self._slow)
+        self.seen, self.calibration = seen, fresh(self._slow)  # the calibration's parameters are the state
         self.metrics = ClassificationMetrics(*config.metrics.spans)
         self.retired: tuple[Label, ...] = ()
         self.configure(config)
@@ -209,7 +201,7 @@ class ClassAnswers(Holder):
         costs, self._order = self._config.class_costs, self.labels.indices(self.seen.labels)
         self._costs = np.array([] if costs is None else [costs.get(name, 1.0) for name in self.labels.keys])
         self._classes, gone = np.arange(len(self.seen)), self.labels.indices(self.retired)
-        self.in_use, self.returning = self.labels, frozenset[int]()
+        self.in_use, self.returning = self.labels, frozenset[int]()  # classes whose next row brings their labels back
         self._gone: Ints = np.zeros(len(self.labels) if self.retired else 0, dtype=np.int64)
         if len(gone):
             self._gone[gone] = 1
@@ -285,12 +277,10 @@ class ClassAnswers(Holder):
     ) -> Scored:
         """Score rows, tracked ones by what was returned; the calibration learns from them.
 
-        Args:
-            prediction: the learner's, each from before the row was learned; None: there was none.
-            truth: (n,) class indices.
-            rows: of which weights and returned predictions are read.
-            new: whether the class of the one row has just been added, and the prediction was made without it.
-            fits: whether the model that predicts is the one that calibration is of.
+        ``prediction`` is the learner's, for each row from before it was learned; None: there was none. ``truth`` (n,)
+        are class indices. Of ``rows`` the weights and the returned predictions are read. ``new``: the class of the one
+        row has just been added, and the prediction was made without it. ``fits``: the model that predicts is the one
+        that calibration is of.
         """
         metrics, n, K = self.metrics, len(truth), len(self.labels.labels)
         (predicted, labels), facts, errors = np.empty((2, n), np.int64), np.empty((FACTS, n)), np.empty(n)
@@ -331,8 +321,7 @@ class ClassAnswers(Holder):
     ) -> tuple[Ints, Floats, Ints]:
         """Tracked rows by what was returned, where the next row is not counted yet, or ``scored`` rows before it are.
 
-        Returns:
-            Labels that were returned (n,), facts (FACTS, n), and what the two baselines predicted then, (n, 2).
+        Returns labels that were returned (n,), facts (FACTS, n), and what the two baselines predicted then, (n, 2).
         """
         predicted, facts, rows = predicted.copy(), facts.copy(), self.metrics.rows - scored
         baselines = np.full((len(returned), 2), AS_NOW)
@@ -386,11 +375,7 @@ class ClassAnswers(Holder):
         return {"metrics": self.metrics, "answers": self}
 
     def check(self) -> None:
-        """Refuse inconsistent parts of a saved state.
-
-        Raises:
-            ValueError: they are not those of one model.
-        """
+        """``ValueError`` if the parts of a saved state are not those of one model."""
         if any(self.labels.index(label) < 0 for label in self.seen.labels):
             raise ValueError("a class is not one of the declared labels")
         if any(self.labels.index(label) < 0 for label in self.retired) or (self.retired and len(self.in_use) < 2):

@@ -44,20 +44,14 @@ class LocatedAlarm(NamedTuple):
 
 
 class DriftResponse:
-    """The drift tests of one model and the response to their alarms.
-
-    Attributes:
-        acts: whether an alarm changes the model, at its row.
-        detector: the tests that the learner does not run itself.
-        episodes: groups the alarms of one drift.
-        alarms: of the rows observed since they were last taken, in the order of their rows.
-    """
+    """The drift tests of one model and the response to their alarms."""
 
     def __init__(self, config: Config, schema: Space) -> None:
         self.regression = config.task == "regression"
-        self.alarms: list[LocatedAlarm] = []
-        self.episodes = Episodes()
+        self.alarms: list[LocatedAlarm] = []  # of rows observed since they were last taken, in the order of the rows
+        self.episodes = Episodes()  # groups the alarms of one drift
         self._follow(config)
+        # The tests that the learner does not run itself.
         self.detector = DriftDetector(self._tests, schema.drift_ranges, self.regression)
 
     def configure(self, config: Config, schema: Space) -> None:
@@ -78,7 +72,7 @@ class DriftResponse:
         self._kinds = set(config.watch.tests)
         self._lengths = config.watch.episode_rows, config.watch.cooldown_rows
         self._action = config.on_drift
-        self.acts = self._action != "report"
+        self.acts = self._action != "report"  # whether an alarm changes the model, at its row
         self._row_by_row = bool(self._kinds & self._of_learner)
 
     def take_alarms(self) -> list[LocatedAlarm]:

@@ -48,8 +48,7 @@ class Explanation(NamedTuple):
 def explain(parts: LearnerParts, raw: Floats) -> Explanation:
     """The explanation of the answer for one raw row (1, F) of ``prediction_schema``, not of sparse rows.
 
-    Raises:
-        RuntimeError: there is no feature space yet.
+    ``RuntimeError`` if there is no feature space yet.
     """
     space = parts.space_model
     X = space.encode(raw)

@@ -213,11 +213,7 @@ def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:
 
 
 def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
-    """Add a challenger, or change how it is promoted.
-
-    Raises:
-        Invalid, Conflict: see ``plan_challenge``.
-    """
+    """Add a challenger, or change how it is promoted; ``Invalid`` or ``Conflict`` as ``plan_challenge``."""
     _, config = plan_challenge(model, segment.name, segment.config, segment.most)
     known, promotion = model.challengers.get(segment.name), promote_of(segment.config)
     if known is not None:
@@ -233,21 +229,13 @@ def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
 
 
 def withdraw(model: Model, segment: Withdraw) -> None:
-    """Delete a challenger.
-
-    Raises:
-        Conflict: there is no challenger of that name.
-    """
+    """Delete a challenger; ``Conflict`` if there is none of that name."""
     _check_known(model, segment.name)
     del model.challengers[segment.name]
 
 
 def promote_asked(model: Model, segment: Promote) -> None:
-    """Promote a challenger on request.
-
-    Raises:
-        Conflict: there is none of that name, or only force would promote it.
-    """
+    """Promote a challenger on request; ``Conflict`` if there is none of that name, or only force would promote it."""
     _check_known(model, segment.name)
     if not segment.force and (why := unproven(model, segment.name)) is not None:
         raise Conflict(why)

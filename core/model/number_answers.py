@@ -167,11 +167,7 @@ class NumberAnswers(Holder):
         return {"metrics": self.metrics, "intervals": self.intervals, "label_range": self}
 
     def check(self) -> None:
-        """Refuse inconsistent parts of a saved state.
-
-        Raises:
-            ValueError: they are not those of one model.
-        """
+        """``ValueError`` if the parts of a saved state are not those of one model."""
         rows = self.metrics.rows
         if self.span[ROWS] != rows or self.intervals.rows > rows:
             raise ValueError("the rows of the parts differ")

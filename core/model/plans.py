@@ -35,12 +35,10 @@ class LearnerChange(NamedTuple):
 def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     """The effect of a change of the configuration on each learner, the model's own first.
 
-    ``asked``: new values by field, as the client sent them.
-
-    Raises:
-        Invalid: names each field that cannot be changed, with what to do instead, or the one that is wrong.
-        Conflict: features cannot get categories while they are being changed, or before there are any; or fewer than
-            two labels would be left, labels_due learns a retired one, or a challenger has a lag column per label.
+    ``asked`` has new values by field, as the client sent them. ``Invalid`` names each field that cannot be changed,
+    with what to do instead, or the one that is wrong. ``Conflict`` if features cannot get categories while they are
+    being changed, or before there are any; or if fewer than two labels would be left, labels_due learns a retired one,
+    or a challenger has a lag column per label.
     """
     for field in (LABELS, RETIRED):
         _refuse_many(model, field, asked.get(field))
@@ -126,13 +124,10 @@ def plan_switch(
 ) -> Switch:
     """Check a step of a change of features.
 
-    ``features``: for "begin" the new space as the client sent it; a kept feature may be a bare name. ``mapping``:
-    None for the one in the model's parameters, else linear. With ``force``, fewer than ``OVERLAP_ROWS_MIN`` overlap
-    rows are enough to complete it.
-
-    Raises:
-        Conflict: too few overlap rows, or the phase does not allow the step.
-        Invalid: naming the field; see ``core.features.feature_space.parse_next``.
+    ``features``: for "begin" the new space as the client sent it; a kept feature may be a bare name. ``mapping``: None
+    for the one in the model's parameters, else linear. With ``force``, fewer than ``OVERLAP_ROWS_MIN`` overlap rows are
+    enough to complete it. ``Conflict`` for too few overlap rows, or a step that the phase does not allow; ``Invalid``
+    names the field, see ``core.features.feature_space.parse_next``.
     """
     switching = model.own.switching
     if (problem := switching.obstacle(action)) is not None:
@@ -153,9 +148,8 @@ def plan_switch(
 def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -> tuple[Challenge | None, Config]:
     """Check a challenger's body; returns its segment (None if it exists already) and its configuration.
 
-    Raises:
-        Invalid: naming the field.
-        Conflict: the name is taken, there are ``most`` already, or a change of features is under way.
+    ``Invalid`` names the field that is wrong. ``Conflict`` if the name is taken, there are ``most`` already, or a
+    change of features is under way.
     """
     if model.config.algorithm.observes:
         raise Conflict("an observer predicts nothing that a challenger could be compared with")

@@ -28,9 +28,7 @@ FESL = ("fesl_c", "fesl_s")  # algorithms whose experts are those of a change of
 def predict(parts: LearnerParts, raw: Floats) -> Prediction:
     """Predict raw rows (n, F) of ``prediction_schema``, classes in terms of ``answers.labels``.
 
-    Raises:
-        RuntimeError: there is no feature space yet.
-        Conflict: an observer.
+    ``RuntimeError`` if there is no feature space yet, ``Conflict`` for an observer.
     """
     if parts.config.algorithm_id == OBSERVER:
         raise Conflict("an observer predicts nothing: it judges what another model predicts")
@@ -99,13 +97,8 @@ def weight_deviations(parts: LearnerParts) -> Floats | None:
 def posterior(model: Model, features: Collection[str] | None = None, *, diagonal: bool = False) -> Header:
     """What the learner holds; numbers may be arrays (core.learners.posterior).
 
-    Args:
-        model: with a feature space.
-        features: names of features, whose columns are shown; None: all.
-        diagonal: whether numbers off the diagonals of matrices are left out.
-
-    Raises:
-        RuntimeError: there is no feature space yet.
+    ``features`` names those whose columns are shown, None: all. ``diagonal`` leaves out numbers off the diagonals of
+    matrices. ``RuntimeError`` if there is no feature space yet.
     """
     parts, wanted = model.own, None
     space = parts.space_model

@@ -86,8 +86,7 @@ def from_bytes(
 ) -> tuple[Model, dict[str, Any]]:
     """A model and its stamp from the bytes of ``to_bytes``; calls ``check_fits`` before it allocates anything.
 
-    Raises:
-        ValueError: corrupt, of another format version, or not a state that this configuration can have.
+    ``ValueError`` if they are corrupt, of another format version, or not a state that this configuration can have.
     """
     arrays, header = envelope.load(data)
     try:

@@ -26,16 +26,10 @@ WEIGHT_MAX = 1e300  # weights are capped here: a tiny spread can make them large
 
 
 class SpaceExpert(Nested):
-    """Input mapping, scaler and learner of a model's configuration.
+    """Input mapping, scaler and learner of a model's configuration; the learner is built for d ``columns``.
 
-    Args:
-        columns: names of the d columns that the learner is built for.
-        ranges: (2, d) their declared ends, NaN if not declared.
-        input_mapping: recovers the columns from rows of another space; None if rows have them.
-
-    Attributes:
-        scaler: None for an algorithm without scaling.
-        reader: the parts that encode rows, by their names in a state, if the expert's state is that of a space's model.
+    ``ranges`` (2, d) are the columns' declared ends, NaN if not declared. ``input_mapping`` recovers the columns from
+    rows of another space; None if rows have them.
     """
 
     def __init__(
@@ -44,6 +38,7 @@ class SpaceExpert(Nested):
         self._algorithm, scaling = config.algorithm, config.params.get("scaling", "none")
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.columns, self.ranges, self.width = tuple(columns), ranges, width
+        # The reader has the parts that encode rows, by their names in a state, if that is the state of a space's model.
         self.input_mapping, self.reader = input_mapping, dict[str, Any]()
         self.scaler = None if scaling == "none" else Scaler(scaling, width, ranges)
         # Declared ranges are those of the columns as clients send them.
@@ -110,12 +105,9 @@ class SpaceExpert(Nested):
             return _clipped(found() / spread)
 
     def posterior(self, wanted: Collection[str] | None, outputs: Sequence[str], diagonal: bool) -> Header:
-        """What the learner holds, over its own columns.
+        """What the learner holds, over its own columns: those of the ``wanted`` names, None: all.
 
-        Args:
-            wanted: names of columns; others are left out. None: all.
-            outputs: one per class, or "value".
-            diagonal: whether numbers off the diagonals of matrices are left out.
+        ``outputs`` has one name per class, or "value". ``diagonal`` leaves out numbers off the diagonals of matrices.
         """
         sparse = self._algorithm.sparse
         names = tuple(f"psi {at}" for at in range(1, self.width + 1)) if sparse else self.columns

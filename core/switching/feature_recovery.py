@@ -50,13 +50,8 @@ _LAGGED = re.compile(r"(.*) \(t-(\d+)\)", re.DOTALL)
 class FeatureRecovery(Holder, ABC):
     """A mapping between two lists of columns, a state machine over rows that have both.
 
-    Args:
-        sources, targets: names of the d2 >= 1 columns of rows, and of the columns to recover.
-        paper: whether the regression has the form of the paper.
-
-    Attributes:
-        kept, source: which targets are copied, and from which sources.
-        vanished: which targets, d1 >= 0, the regression gives.
+    ``sources`` names the d2 >= 1 columns of rows, ``targets`` the columns to recover: those ``kept`` are copied from
+    ``source``, and the d1 >= 0 ``vanished`` ones come from the regression. ``paper``: it has the form of the paper.
 
     State:
         count, solved       rows learned; rows when the mapping in use was solved

@@ -144,12 +144,9 @@ def mix_rows(
 class Mixture(Holder):
     """The weights of E experts, a state machine over their predictions.
 
-    Args:
-        weights: (E,) a to start with.
-        first_row: absolute number of the row that comes first; draws depend on it.
-        selects: the prediction of one drawn expert is used for each row, instead of a combination.
-        horizon: T with the paper's rates, or None.
-        seed: of the draws.
+    ``weights`` (E,) are a to start with. ``selects``: for each row the prediction of one drawn expert is used, instead
+    of a combination; the draws depend on ``seed`` and on the row's absolute number, ``first_row`` for the first one.
+    ``horizon`` is T with the paper's rates, or None.
 
     State:
         weights (E,)   a, sum to one

@@ -54,14 +54,9 @@ ROW_FLOPS = 3e5  # about sixty microseconds of interpreted work per overlap row,
 class OverlapPeriod(Nested):
     """An old model, a new one, the recovery of the old one's columns, and the trial of both.
 
-    Args:
-        old: the model of the space in force, of dense rows; or its experts, if that space came with a switch.
-        features: the new space, ``next_schema``.
-        kind: of mapping.
-
-    Attributes:
-        schema, encoder: of the old space, in which predictions are made.
-        feedback_schema: the union, in which feedback comes.
+    ``old`` is the model of the space in force, of dense rows; or its experts, if that space came with a switch.
+    ``features`` are those of the new space, ``kind`` is that of the mapping. Predictions are made in the old space,
+    ``schema``; feedback comes in the union of both, ``feedback_schema``.
     """
 
     phase = "overlap"

@@ -66,27 +66,23 @@ class SpaceRoute:
 class Switching:
     """The phase of a model, and its memory of spaces; no space until the first row determines it.
 
-    Attributes:
-        now: the phase's models; None before there is a space.
-        in_force: the model, or the experts, that predict: in an overlap its old side.
-        aborted_union: the union of the overlap that was aborted last, until the next one begins.
-        routes: how rows of each accepted space are read, and what they train, by the space's id.
-        retired_spaces: ids of spaces left behind, newest last.
-        renamed_spaces: ids of spaces that were given more categories, newest last, and of the space they have become.
-        switches: switches completed.
+    ``now`` has the phase's models, None before there is a space; ``in_force`` is the model, or the experts, that
+    predict: in an overlap its old side. ``aborted_union`` is that of the last aborted overlap, until another begins.
     """
 
     def __init__(self, config: Config, space: Space | None) -> None:
         self.config = config
-        self.retired_spaces: list[str] = []
+        self.retired_spaces: list[str] = []  # ids of spaces left behind, newest last
+        # Ids of spaces that were given more categories, newest last, and of the space they have become.
         self.renamed_spaces: dict[str, str] = {}
-        self.switches = 0
+        self.switches = 0  # those completed
         self.enter(None if space is None else SpaceModel(config, space))
 
     def enter(self, now: Phase | None, aborted_union: Schema | None = None) -> None:
         """Enter another phase; ``aborted_union``: the union of the overlap that was just aborted."""
         self.now, self.aborted_union = now, aborted_union
         self.in_force = now.old if isinstance(now, OverlapPeriod) else now
+        # How rows of each accepted space are read, and what they train, by the space's id.
         self.routes: dict[str, SpaceRoute] = {}
         for route in () if now is None else self._accepted(now):
             self.routes.setdefault(route.schema.id, route)
@@ -151,9 +147,8 @@ class Switching:
     def next_features(self, raw: object) -> tuple[Feature, ...]:
         """The features of a new space as a client sends them; a kept bare name stands for its present declaration.
 
-        Raises:
-            Invalid: naming the field; see ``core.features.feature_space.parse_next``; or a hashed feature that comes
-                back with another number of buckets.
+        ``Invalid`` names the field, see ``core.features.feature_space.parse_next``; so it does for a hashed feature
+        that comes back with another number of buckets.
         """
         kept = dict(zip(self.current.names, self.current.features, strict=True))
         if isinstance(raw, list | tuple):

@@ -47,46 +47,32 @@ if TYPE_CHECKING:
 class SpaceModel(Nested):
     """The model of one space, of predictions and feedback alike.
 
-    Args:
-        config: the model's configuration.
-        schema: the feature space.
-        expert: the one that learns its rows, if there is one already; None: a new one for the space's columns.
-
-    Attributes:
-        lags: the lag columns; None for models without any.
-        sample: a sample of its encoded rows; None for rows of any names.
-        row_columns: names of the D columns of its rows: encoded columns, then lag columns, if any.
-        row_ranges: (2, D) their declared ends, NaN if not declared.
-        own: the expert of the space itself.
-        experts: all of them by name; ``own`` is "new".
-        mixture: the experts' weights; None in a steady phase, like the three that follow.
-        former: the model of the space before.
-        recovery: the frozen recovery of its columns.
-        union: the space in which rows of the overlap came.
+    ``expert`` is the one that learns its rows, if there is one already; None: a new one for the space's columns.
     """
 
     next_schema: Schema | None = None
 
     def __init__(self, config: Config, schema: Space, expert: SpaceExpert | None = None) -> None:
         self.config, self.schema, self.feedback_schema = config, schema, schema
+        # The names of the D columns of rows, encoded columns, then lag columns; (2, D) their declared ends, or NaN.
         self.row_columns, self.row_ranges = row_columns(config, schema), _row_ranges(config, schema)
         self.encoder, self.lags = Encoder(schema, config.missing), None
         if config.lags:
             from core.features.lags import LagColumns  # noqa: PLC0415  its kernels are loaded later, see core.model
 
             self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
-        self.sample = RowSample(config.seed, len(self.row_columns)) if self.row_columns else None
+        self.sample = RowSample(config.seed, len(self.row_columns)) if self.row_columns else None  # not for sparse rows
         self._rely_on(expert or SpaceExpert(config, self.row_columns, self.row_ranges))
 
     def _rely_on(self, expert: SpaceExpert) -> None:
         """Use a single expert, whose state includes the parts that encode its rows."""
         reader = {"encoder": self.encoder, "lags": self.lags, "sample": self.sample}
         expert.reader = {name: part for name, part in reader.items() if part is not None}
-        self.own, self.experts = expert, {"new": expert}
-        self.mixture: "Mixture | None" = None
-        self.former: "SpaceModel | None" = None
-        self.recovery: FeatureRecovery | None = None
-        self.union: Schema | None = None
+        self.own, self.experts = expert, {"new": expert}  # the space's own expert; all of them by name
+        self.mixture: "Mixture | None" = None  # the experts' weights; None in a steady phase, like what follows
+        self.former: "SpaceModel | None" = None  # the model of the space before
+        self.recovery: FeatureRecovery | None = None  # the frozen recovery of its columns
+        self.union: Schema | None = None  # the space in which rows of the overlap came
 
     def join(
         self, former: "SpaceModel", recovery: FeatureRecovery, union: Schema, weights: dict[str, float], first_row: int
@@ -372,8 +358,7 @@ def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
 def refuse_lag_names(configs: Sequence[Config], schema: Space) -> None:
     """Refuse features that are called like a lag column: mappings of a switch, and weights, go by the names of columns.
 
-    Raises:
-        Invalid: naming the column.
+    ``Invalid`` names the column.
     """
     lags = max(config.lags for config in configs)
     own, columns = {*schema.columns, "label"} if lags else set(), schema.columns if lags else ()

@@ -53,8 +53,7 @@ def _in_force(now: SpaceModel) -> Header:
 def build(config: Config, described: Header) -> Switching:
     """An empty ``Switching`` of the same structure, whose ``now`` is then loaded.
 
-    Raises:
-        ValueError, KeyError, TypeError: no such structure.
+    ``ValueError``, ``KeyError`` or ``TypeError`` if there is no such structure.
     """
     built = Switching(config, None)
     built.retired_spaces, built.switches, built.renamed_spaces = _checked_memory(described)
