@@ -108,8 +108,7 @@ class Algorithm:
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check parameters and fill in the defaults, in the order of ``params``.
 
-        Raises:
-            Invalid: an unknown name (``allowed`` lists the known ones) or a value out of range.
+        ``Invalid`` for an unknown name (``allowed`` lists the known ones) or a value out of range.
         """
         known = {param.name: param for param in self.params}
         for name in given:

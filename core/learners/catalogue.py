@@ -20,11 +20,7 @@ def every() -> dict[str, Algorithm]:
 
 
 def find(algorithm: str) -> Algorithm:
-    """The algorithm with an id.
-
-    Raises:
-        Invalid: the id is unknown; ``allowed`` lists the ids.
-    """
+    """The algorithm with an id; ``Invalid`` for an unknown one: ``allowed`` lists the ids."""
     if algorithm in ALGORITHMS:
         return ALGORITHMS[algorithm]
     if algorithm == OBSERVING.id:

@@ -16,13 +16,7 @@ _NUMBER_COST = 6.0
 
 
 class RowLearner(Holder):
-    """A learner whose subclass writes predictions into arrays, with compiled code.
-
-    Attributes:
-        spec: the arguments it is built from.
-        regression: whether its labels are numbers.
-        classes: classes seen, 0 for regression.
-    """
+    """A learner whose subclass writes predictions into arrays, with compiled code."""
 
     deviates: ClassVar[bool] = False
     """Whether a regression has deviations."""
@@ -50,6 +44,7 @@ class RowLearner(Holder):
         return True
 
     def __init__(self, spec: Spec) -> None:
+        # ``classes`` counts those seen, 0 for regression.
         self.spec, self.regression, self.classes = spec, spec.task == "regression", 0
         self.counts = {"classes": 0 if self.regression else CLASS_BOUND}
 

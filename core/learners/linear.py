@@ -53,9 +53,6 @@ class LinearLearner(RowLearner):
 
     A subclass declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one if there is a bias
     column (the last one).
-
-    Attributes:
-        W: (columns, D) weights, or other sizes in a subclass.
     """
 
     object_bytes: ClassVar[int] = 1000
@@ -67,7 +64,7 @@ class LinearLearner(RowLearner):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
-        self.W = np.zeros(tuple(self.sizes(spec, 0).values()))
+        self.W = np.zeros(tuple(self.sizes(spec, 0).values()))  # (columns, D) weights, or other sizes in a subclass
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:

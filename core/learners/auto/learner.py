@@ -53,9 +53,6 @@ class Auto(Nested):
 
     State: the states of its parts, which are the columns, every expert, the mixture, and for classes the horizon and,
     while it lives, the second team.
-
-    Attributes:
-        team, second: experts with their mixture; the second team, or None.
     """
 
     object_bytes: ClassVar = 3000
@@ -269,9 +266,8 @@ class Auto(Nested):
     def explain(self, x: Floats) -> Header:
         """What each expert predicts for one row x (1, d).
 
-        Returns:
-            ``experts``: for each awake expert that reads columns, its name, its weight, and its probabilities of the
-            ``classes``, in their order, or its ``prediction``; ``classes``: their indices; ``ambiguity``: None.
+        ``experts``: for each awake expert that reads columns, its name, its weight, and its probabilities of the
+        ``classes``, in their order, or its ``prediction``; ``classes``: their indices; ``ambiguity``: None.
         """
         sets = self.columns.of(x)
         return {

@@ -41,22 +41,13 @@ _SPAN = (mixing.LEAST, mixing.MOST)
 
 
 class ExpertMixture(Holder):
-    """A table of experts whose weights add up to 1; resting ones have none.
+    """A table of experts whose weights add up to 1; resting ones have none. ``experts`` names those that read columns.
 
     State, for E experts and K classes:
         table (9, E), for numbers (5, E) see mixing.WEIGHT and the others
         counters (5,), for numbers (6,)  see mixing.ROWS and the others
         labels (2, K + 1, K)             for classes: see mixing.mix_classes
         gains (2, B, B), stacks (2, B)   for numbers: of the stacks of B = E - 2 experts, core.learners.auto.stacks
-
-    Args:
-        experts: names of the experts that read columns.
-        regression: whether they predict numbers.
-
-    Attributes:
-        classes: K.
-        names: names of all experts; those that only read labels come last, cost nothing and never rest.
-        awake: positions of the experts that do not rest.
     """
 
     layouts: ClassVar = {
@@ -83,10 +74,11 @@ class ExpertMixture(Holder):
         self.layout = self.layouts[regression]  # type: ignore[misc]  # the layout of its task
         self.counts = {} if regression else {"classes": CLASS_BOUND}
         self._own = tuple(experts)
+        # Of all experts; those that only read labels come last, cost nothing and never rest.
         self.names = self._own + (mixing.NUMBER_EXPERTS if regression else mixing.LABEL_EXPERTS)
         self.table = np.tile(self._column(1.0 / len(self.names))[:, None], len(self.names))
         self.counters = np.array([0.0] * 6 if regression else [0.0, 0.0, 0.0, 0.0, mixing.POOLED_FIRST])
-        self.labels, self.classes = np.zeros((2, 1, 0)), 0
+        self.labels, self.classes = np.zeros((2, 1, 0)), 0  # (2, K + 1, K), and K
         self._begin_stacks()
         self._wake()
 
@@ -178,7 +170,7 @@ class ExpertMixture(Holder):
 
     def _wake(self) -> None:
         """Read from the table which experts are awake."""
-        self.awake = np.flatnonzero(~self.resting)
+        self.awake = np.flatnonzero(~self.resting)  # positions of the experts that do not rest
 
     def _settle(self) -> None:
         """Give weights only to experts that are awake."""

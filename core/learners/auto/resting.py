@@ -40,15 +40,11 @@ def goes_worse(recent: float, usual: float, *, regression: bool) -> bool:
 
 
 def decide(table: Floats, least: float, free: int, rows: int, worse: bool) -> None:
-    """Let experts rest and wake, in place.
+    """Let experts rest and wake, in place, after ``rows`` rows, a number divisible by REST_ROWS.
 
-    Args:
-        table: (3, E) the use of every expert; the row at which it wakes, 0 for those that are awake; how often it has
-            rested without being of use in between.
-        least: LEAST of these experts.
-        free: how many at the end cost nothing and so never rest.
-        rows: learned so far, divisible by REST_ROWS.
-        worse: whether the last rows went clearly worse.
+    ``table`` (3, E) has the use of every expert; the row at which it wakes, 0 for those that are awake; how often it
+    has rested without being of use in between. ``least`` is LEAST of these experts; the last ``free`` ones cost nothing
+    and so never rest. ``worse``: the last rows went clearly worse.
     """
     use, wakes, spells = table
     due = (wakes > 0.0) & ((wakes <= rows) | worse)

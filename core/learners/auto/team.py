@@ -19,14 +19,7 @@ from core.state.envelope import Nested
 class Team(Nested):
     """Experts, and the mixture of their predictions; when they rest depends on the rows that the team has learned.
 
-    Args:
-        spec: that of `auto`.
-        recipes: the experts.
-        rests: whether experts may rest.
-
-    Attributes:
-        experts: the learners by their names.
-        read: the column sets of the awake experts.
+    ``spec`` is that of `auto`; with ``rests`` experts may rest.
     """
 
     def __init__(self, spec: Spec, recipes: tuple[Recipe, ...], rests: bool) -> None:
@@ -46,7 +39,7 @@ class Team(Nested):
         ]
         self._out_of_one = self._room(1)
         self._views_of_one = [*self._out_of_one]
-        self.read = {recipe.columns for recipe in recipes_awake}
+        self.read = {recipe.columns for recipe in recipes_awake}  # column sets
 
     def _room(self, n: int) -> Floats:
         """Room for the awake experts' predictions: numbers and deviations (A, 2, n), or probabilities (A, n, K)."""

@@ -198,9 +198,8 @@ def learn_rows(
         refreshed                   whether that member has just been refreshed because this row found it spoiled
         only                        whether it alone learns, and nothing is mixed
 
-    Returns:
-        A member, its next row and why it must be refreshed before that: REFRESH, LEAK or SPOILED; then call again from
-        there, after SPOILED with ``refreshed``. DONE, where all members have learned all rows.
+    Returns a member, its next row and why it must be refreshed before that: REFRESH, LEAK or SPOILED; then call again
+    from there, after SPOILED with ``refreshed``. DONE, where all members have learned all rows.
     """
     K, D, m, n = int(bank[MEMBERS]), int(bank[COLUMNS]), int(bank[OUTPUTS]), X.shape[0]
     P, S = predicted_by_members(bank, scores, out, n)

@@ -90,12 +90,9 @@ def next_block(
 def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: float, *, inverse_follows: bool) -> bool:
     """Test, then train on a block; False, with nothing changed, if it cannot be done to full precision.
 
-    Args:
-        rows: the block.
-        state: updated in place; of Q and R only the upper triangles.
-        predicted: the a-priori predictions, written.
-        lam0: the default discount, with which deviations are computed.
-        inverse_follows: Q is about to be replaced by the inverse of R, and need not be updated.
+    ``state`` is updated in place, of Q and R only the upper triangles; ``predicted``, the a-priori predictions, are
+    written. ``lam0`` is the default discount, with which deviations are computed. ``inverse_follows``: Q is about to be
+    replaced by the inverse of R, and need not be updated.
     """
     X, T, lams, steps, weights = rows
     W, Q, R, mean_square, counters = state

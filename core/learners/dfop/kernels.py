@@ -218,9 +218,8 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
     a-priori predictions are written. ``refreshed``: whether Q has just been refreshed because row ``start`` found it
     spoiled.
 
-    Returns:
-        The next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and come
-        back with ``refreshed``). Up to 32 columns the work of REFRESH and LEAK is done here.
+    Returns the next row, and DONE, REFRESH (do that and come back), LEAK (leak, then refresh) or SPOILED (refresh, and
+    come back with ``refreshed``). Up to 32 columns the work of REFRESH and LEAK is done here.
     """
     X, y, discounts, weights = rows
     W, Q, R, mean_square, counters = state

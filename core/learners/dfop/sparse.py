@@ -72,11 +72,8 @@ def names_bound(dimension: int) -> int:
 def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
     """RECOVER[v] (Algorithm 2, line 8): the ``sparsity`` largest of the least |x|_1 with M x = v.
 
-    M (d, D) has the columns of the names, v (d,) is the model in the projected space.
-
-    Raises:
-        Invalid: s is too large for d (``allowed`` has the limit), no x fits, the program takes too long, or the
-            residual is too large.
+    M (d, D) has the columns of the names, v (d,) is the model in the projected space. ``Invalid`` if s is too large for
+    d (``allowed`` has the limit), no x fits, the program takes too long, or the residual is too large.
     """
     d, D = M.shape
     bound = sparsity_bound(d, D)
@@ -104,8 +101,7 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
 def recover_all(M: Floats, V: Floats, sparsity: int) -> list[Recovered]:
     """RECOVER for every output, V (m, d); two classes need only one, because their weights are opposite.
 
-    Raises:
-        Invalid: as ``recover``.
+    ``Invalid`` as ``recover``.
     """
     if len(V) == 2 and (V[0] == -V[1]).all():
         second = recover(M, V[1], sparsity)

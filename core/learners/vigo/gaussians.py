@@ -25,13 +25,14 @@ _LOG_2PI = math.log(2.0 * math.pi)
 def explain(state: at.Gaussians, x: Floats) -> Header:
     """Explain the prediction of one row x (D,).
 
-    Returns:
-        ``classes``: the indices of the classes that have rows, and in their order ``share`` (the class prior),
-        ``log_density`` (at the expected mean and precision; decides the class), ``log_expected_density``
-        (Student-t; decides the probabilities), ``distance`` (Mahalanobis) and ``tail`` (the share of the class's
-        own rows that lie farther out). ``ambiguity``: ``entropy`` of the probabilities in units of its maximum, 0
-        for a row that only one class explains, 1 for one that all explain equally; ``nearest``, the class with the
-        largest tail, and its ``typicality``, that tail: near 0 for a row unlike all earlier ones, whatever the entropy.
+    ``classes``: the indices of the classes that have rows, and in their order ``share`` (the class prior),
+    ``log_density`` (at the expected mean and precision; decides the class), ``log_expected_density`` (Student-t;
+    decides the probabilities), ``distance`` (Mahalanobis) and ``tail`` (the share of the class's own rows that lie
+    farther out).
+
+    ``ambiguity``: ``entropy`` of the probabilities in units of its maximum, 0 for a row that only one class explains, 1
+    for one that all explain equally; ``nearest``, the class with the largest tail, and its ``typicality``, that tail:
+    near 0 for a row unlike all earlier ones, whatever the entropy.
     """
     seen = np.flatnonzero(state.stats[:, at.ROWS] > 0.0)
     if not len(seen):
