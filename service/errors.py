@@ -71,6 +71,11 @@ class RequestConflict(OnepassError):
     """
 
 
+def no_features(name: str) -> RequestConflict:
+    """The error for a model without features yet."""
+    return RequestConflict(f"model {name} has no features yet: the first feedback row determines them")
+
+
 class NotReached(OnepassError):
     """The version was not reached in time.
 

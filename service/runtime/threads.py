@@ -46,11 +46,6 @@ THREADS_MAX = 64
 """Threads for such work; more work waits. Each model uses at most one for its entries, so that many can be at work."""
 
 
-def is_long(flops: float) -> bool:
-    """Whether work of so many floating-point operations is long enough for a thread."""
-    return flops > THREAD_FLOPS
-
-
 def size_of_features(declared: object) -> int:
     """Assumed cost of features as a body declares them, each category like one, in bytes of a body."""
     if not isinstance(declared, list):

@@ -18,7 +18,7 @@ from service.api.http.route import READ, Route
 from service.api.models.documents import NOT_MODIFIED, encode, json_of, not_modified, stamp, tag_of, tagged
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
-from service.errors import RequestConflict
+from service.errors import RequestConflict, no_features
 from service.runtime import threads
 from service.runtime.replicas.replica import Replica
 
@@ -73,7 +73,7 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
 def _refuse_without_effects(replica: Replica) -> None:
     model = replica.model
     if model.prediction_schema is None:
-        raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")
+        raise no_features(replica.name)
     if model.config.algorithm.observes:
         raise RequestConflict("an observer predicts nothing: there are no effects")
     if isinstance(model.prediction_schema, SparseSchema):

@@ -17,7 +17,7 @@ from service.api.http.route import READ, Route
 from service.api.models.documents import NOT_MODIFIED, conditional, encode, stamp
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
-from service.errors import RequestConflict, TooLarge
+from service.errors import RequestConflict, TooLarge, no_features
 from service.runtime.replicas.replica import Replica
 
 router = APIRouter(route_class=Route, tags=["models"])
@@ -63,7 +63,7 @@ def _chosen(replica: Replica, given: str | None) -> list[str] | None:
     """The requested features, None: all of them."""
     schema = replica.model.prediction_schema
     if schema is None:
-        raise RequestConflict(f"model {replica.name} has no features yet: the first feedback row determines them")
+        raise no_features(replica.name)
     if given is None:
         return None
     if isinstance(schema, SparseSchema):

@@ -39,6 +39,7 @@ from service.api.schemas import (
 from service.errors import ModelDown, NotFound
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.ids import ID, PREDICTION, Identity, digests_of, identity_of, printable
+from service.runtime.rows.row_numbers import factors
 from service.runtime.rows.row_plan import labelled
 from service.runtime.rows.row_validation import Labels, RowValidator
 from service.runtime.rows.table import Table, alone
@@ -186,7 +187,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
     labels = validator.labels(row, tracked=True)
-    discounts, weights = validator.factors(row)
+    discounts, weights = factors(row, validator.config)
     try:
         told = codec.decode_tracked(blob or b"")
     except ValueError as error:

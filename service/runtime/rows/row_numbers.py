@@ -52,13 +52,15 @@ def _one_by_one(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
     return np.array(found)
 
 
-def factors(table: Table, config: Config, member: str) -> Floats | None:
-    """The discounts or weights of rows (n,), if the algorithm takes them; None if none were sent.
+def factors(table: Table, config: Config) -> tuple[Floats | None, Floats | None]:
+    """The discounts and the weights of rows, each (n,); None if none were sent.
 
-    Raises:
-        Invalid: the algorithm takes none, or a value out of range.
+    ``Invalid`` if the algorithm takes none, or for a value out of range.
     """
-    values = table.discounts if member == "discount" else table.weights
+    return _factor(table, config, "discount", table.discounts), _factor(table, config, "weight", table.weights)
+
+
+def _factor(table: Table, config: Config, member: str, values: Sequence[Any] | None) -> Floats | None:
     if values is None:
         return None
     (flag, taken, low, high), path = _FACTORS[member], table.path(member)

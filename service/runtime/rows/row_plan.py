@@ -12,7 +12,7 @@ import msgspec
 from core.contract import Label
 from core.features import Schema
 from core.model import Model, cost
-from service.runtime import threads
+from service.runtime.threads import THREAD_FLOPS
 
 OBJECT_BYTES, ROW_BYTES = 1000, 100
 """Bytes of a waiting request besides its values; bytes of a row besides its values (a label, perhaps an id)."""
@@ -111,7 +111,7 @@ class RowPlan:
         if sent is not None:
             self.to_learn = sent.numbers_of
             self.space, self.flops = sent.id, cost.flops_to_learn(model, 1)
-            self.is_long = threads.is_long(cost.flops_to_predict(own, 1))
+            self.is_long = cost.flops_to_predict(own, 1) > THREAD_FLOPS
             self.size = OBJECT_BYTES + 16 * sent.raw_width + ROW_BYTES
 
     def is_of(self, model: Model) -> bool:

@@ -17,7 +17,7 @@ from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import LabelSet, canonical_all, clashes, from_texts
 from core.model import Model, refuse_lag_names
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, refuse, suggestion
-from service.errors import RequestConflict
+from service.errors import RequestConflict, no_features
 from service.runtime import admission
 from service.runtime.admission import Demand
 from service.runtime.rows import number_tables, row_numbers, sparse_rows
@@ -89,7 +89,7 @@ class RowValidator:
             space = self._in_overlap(table)
         raw = self._raw(space, table)
         labels = self.labels(table, space)
-        (discounts, weights), outside = self.factors(table), self.outside(table)
+        (discounts, weights), outside = row_numbers.factors(table, self.config), self.outside(table)
         return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights, outside=outside)
 
     def _in_overlap(self, table: Table) -> Space:
@@ -147,11 +147,8 @@ class RowValidator:
 
     def _existing(self, space: Space | None) -> Space:
         if space is None:
-            raise self._no_features()
+            raise no_features(self.name)
         return space
-
-    def _no_features(self) -> RequestConflict:
-        return RequestConflict(f"model {self.name} has no features yet: the first feedback row determines them")
 
     def _proposed(self, table: Table) -> Schema:
         """The schema that the first row proposes by its names and values."""
@@ -330,11 +327,6 @@ class RowValidator:
             raise RequestConflict(f"{self.config.algorithm_id} learns at most {bound} classes; the model has {known}")
         if new and space is not None:
             self._admit(admission.of_classes(self._configs, space.width, len(trial), path(new[0])))
-
-    def factors(self, table: Table) -> tuple[Floats | None, Floats | None]:
-        """Discounts and weights, each (n,), or None if none were sent; see ``row_numbers.factors``."""
-        discounts, weights = (row_numbers.factors(table, self.config, member) for member in ("discount", "weight"))
-        return discounts, weights
 
 
 @lru_cache(maxsize=64)
