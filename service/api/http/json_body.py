@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -75,15 +74,9 @@ def names_in(found: Any) -> int:
         return len(found)
     if isinstance(found, list):
         return sum(map(names_in, found)) if found and isinstance(found[0], msgspec.Struct) else 0
-    fields = _fields(type(found)) if isinstance(found, msgspec.Struct) else ()
-    given = [value for name, default in fields if (value := getattr(found, name)) is not default]
+    fields = json_pieces.fields_of(type(found)) if isinstance(found, msgspec.Struct) else ()
+    given = [value for own in fields if (value := getattr(found, own.name)) is not own.default]
     return len(given) + sum([names_in(value) for value in given if type(value) in (dict, list)])
-
-
-@cache
-def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any]]:
-    """The fields of a struct, each with its default."""
-    return [(own.name, own.default) for own in msgspec.structs.fields(kind)]
 
 
 _syntax = msgspec.json.Decoder(msgspec.Raw)  # checks the syntax of JSON without building objects
@@ -284,7 +277,7 @@ def refusal(body: bytes, shape: Any, path: str, name: str) -> Invalid:
 
     ``path`` is that of the object with the field, as msgspec gives it: ``$.rows[...]``; "" for the body itself.
     """
-    fields = () if path else msgspec.structs.fields(shape)
+    fields = () if path else json_pieces.fields_of(shape)
     known = [own.encode_name for own in fields]
     given = []
     if not path and len(body) <= LOOKED_AT_BYTES:

@@ -19,6 +19,8 @@ _STRINGS = re.compile(rb'(?:[^"]*+"(?:[^"\\]++|\\.)*+"){1,4096}+')
 """Some thousand strings, each with the text before it."""
 _members, _items = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
 _decoder = cache(msgspec.json.Decoder)  # decoders of the few types that fields of bodies have
+fields_of = cache(msgspec.structs.fields)
+"""The fields of a struct, which msgspec finds anew each time."""
 
 
 def is_list(text: bytes | msgspec.Raw) -> bool:
@@ -49,7 +51,7 @@ def _whole(body: bytes, kind: Any) -> Any:
     """A list, or a struct whose fields may be lists."""
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return _value(body, kind)
-    fields = {own.encode_name: own for own in msgspec.structs.fields(kind)}
+    fields = {own.encode_name: own for own in fields_of(kind)}
     given = _members.decode(body).items()
     return kind(**{fields[name].name: _value(raw, fields[name].type) for name, raw in given})
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from core.contract import Buffer
+from service.api.http.json_pieces import fields_of
 from service.api.http.media import JSON
 
 VALUES_AT_ONCE = 16_384  # values in one piece: about a millisecond of encoding
@@ -31,21 +32,14 @@ def encoded(answer: msgspec.Struct) -> list[bytes]:
     Omits fields that are None if the struct omits defaults.
     """
     found = [b"{"]
-    omitted = _defaults(answer) if answer.__struct_config__.omit_defaults else {}
-    for name, encode_name in zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True):
-        value = getattr(answer, name)
-        if name in omitted and value is omitted[name]:
+    for own in fields_of(type(answer)):
+        value = getattr(answer, own.name)
+        if value is own.default and answer.__struct_config__.omit_defaults:
             continue
-        found.append((b"," if len(found) > 1 else b"") + _encode(encode_name) + b":")
+        found.append((b"," if len(found) > 1 else b"") + _encode(own.encode_name) + b":")
         found += list_parts(value) if isinstance(value, list | np.ndarray) else [_encode(value)]
     found.append(b"}")
     return found
-
-
-def _defaults(answer: msgspec.Struct) -> dict[str, Any]:
-    """The defaults of the fields that have one."""
-    values = answer.__struct_defaults__
-    return dict(zip(answer.__struct_fields__[-len(values) :], values, strict=True)) if values else {}
 
 
 def list_parts(values: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
