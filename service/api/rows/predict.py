@@ -1,6 +1,5 @@
 """POST /models/{name}/predict and /predict/batch: predictions, which change nothing."""
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
@@ -44,7 +43,6 @@ from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_plan import asked
 from service.runtime.rows.table import Table, alone, check_size
 from service.runtime.threads import in_thread_if_large, in_thread_if_long
-from service.store.pending import Track
 
 router = APIRouter(route_class=RowRoute)
 _row = msgspec.json.Decoder(PredictRow)
@@ -114,15 +112,14 @@ async def predict_asked(
     level = level_of(ask.interval, replica.model.config.task)
     table = Table([ask.features], alone, served=None if ask.served is None else [ask.served])
     outside = tracking.outside_of(validator_of(ctx, replica), table, bool(ask.track))
-    space, raw, prediction, served, explanation = await _predicted(ctx, replica, ask, size)
+    space, raw, prediction, served, explanation = await _predicted(ctx, replica, ask, table, size)
     answer = _answer(replica, prediction, level)
     answer.explanation = explanation
     if served:
-        kept = validator_of(ctx, replica).rows_to_keep(space, raw, table)
         served = tracking.with_outside(served, outside)
-        items = tracking.tracks(ctx, replica, kept, served, answer.version, identity)
-        (answer.prediction_id,) = await tracking.keep(ctx, replica, 1, lambda _: items)
-        ctx.note_unlabelled(replica, space, raw, served[0])
+        (answer.prediction_id,) = await tracking.keep(
+            ctx, replica, (space, raw), table, served, answer.version, identity
+        )
     return answer
 
 
@@ -168,32 +165,8 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
         answer, served = found
         if track:
             served = tracking.with_outside(served, outside)
-            answer.prediction_ids = await _tracked(ctx, replica, space, raw, table, answer.version, served)
+            answer.prediction_ids = await tracking.keep(ctx, replica, (space, raw), table, served, answer.version)
         return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
-
-
-async def _tracked(
-    ctx: Context,
-    replica: Replica,
-    space: Space,
-    raw: Floats,
-    table: Table,
-    version: int,
-    served: list[ServedPrediction],
-) -> list[str]:
-    """Keep the rows of a batch; returns their prediction ids."""
-    validator = validator_of(ctx, replica)
-
-    def items(part: slice) -> list[Track]:
-        rows = validator.rows_to_keep(space, raw[part], table._replace(rows=table.rows[part]))
-        return tracking.tracks(ctx, replica, rows, served[part], version)
-
-    ids = await tracking.keep(ctx, replica, len(raw), items)
-    for at, one in enumerate(served):
-        ctx.note_unlabelled(replica, space, raw[at : at + 1], one)
-        if at % tracking.AT_ONCE == 0:
-            await asyncio.sleep(0)  # others have their turn
-    return ids
 
 
 async def predict_many(
@@ -222,12 +195,11 @@ async def predict_many(
 
 
 async def _predicted(
-    ctx: Context, replica: Replica, ask: PredictRow, size: int
+    ctx: Context, replica: Replica, ask: PredictRow, table: Table, size: int
 ) -> tuple[Space, Floats, Prediction, list[ServedPrediction], Explained | None]:
     """Read, predict and explain a row in one space, again if the features changed in between."""
-    row = Table([ask.features], alone)
     while True:
-        space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", row))
+        space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", table))
         model = replica.model
         flops = cost.flops_to_keep(model) if ask.track else cost.flops_to_predict(model.own, len(raw))
         if ask.explain:

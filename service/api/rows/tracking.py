@@ -3,7 +3,7 @@
 import asyncio
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -15,6 +15,7 @@ from core.features import Space
 from core.model import Model
 from core.problems import Invalid, Problem
 from service.api.http.context import Context
+from service.api.rows.idempotency import validator_of
 from service.errors import IdsFull, PendingFull, RequestConflict, Unavailable, no_model
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_validation import RowValidator
@@ -78,13 +79,57 @@ def with_outside(
     return [replace(one, outside=own) for one, own in zip(served, outside, strict=True)]
 
 
-def tracks(
+async def keep(
+    ctx: Context,
+    replica: Replica,
+    rows: tuple[Space, Floats],
+    table: Table,
+    served: Sequence[ServedPrediction],
+    version: int,
+    given: str | None = None,
+) -> list[str]:
+    """Keep rows (n, F) of a space, sent as ``table`` and predicted at a version, all or none; returns their ids.
+
+    ``given`` is the client's own id of the one row. If the store fails, it may have kept rows all the same: they are
+    dropped as well, unless it does not answer in ``DROP_S``, or their ids are the client's own.
+
+    Raises:
+        NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.
+    """
+    (space, raw), validator = rows, validator_of(ctx, replica)
+    pending, kept = ctx.engine.pending, list[str]()
+
+    def tracks(part: slice) -> list[Track]:
+        own = validator.rows_to_keep(space, raw[part], table._replace(rows=table.rows[part]))
+        return _tracks(ctx, replica, own, served[part], version, given)
+
+    for begin in range(0, len(raw), AT_ONCE):
+        part = slice(begin, min(begin + AT_ONCE, len(raw)))
+        some = await in_thread_if_large(ROW_BYTES * (part.stop - begin), tracks, part)
+        outcomes = await pending.track_many(some)
+        for item, found in zip(some, outcomes, strict=True):
+            if found is None or (isinstance(found, Unavailable) and not item.given):
+                kept.append(item.prediction_id)
+        for found in outcomes:
+            if found is not None:
+                with suppress(Unavailable, TimeoutError):  # what is left expires
+                    async with asyncio.timeout(DROP_S):
+                        await pending.drop(replica.name, replica.incarnation, kept)
+                raise _refusal(ctx, replica, found)
+    for at, one in enumerate(served, 1):
+        ctx.note_unlabelled(replica, space, raw[at - 1 : at], one)
+        if at % AT_ONCE == 0:
+            await asyncio.sleep(0)  # others have their turn
+    return kept
+
+
+def _tracks(
     ctx: Context,
     replica: Replica,
     rows: Sequence[tuple[Space, Floats]],
     served: Sequence[ServedPrediction],
     version: int,
-    given: str | None = None,
+    given: str | None,
 ) -> list[Track]:
     """What the store keeps of rows (1, F) and their predictions; ``given``: the client's own id of the one row."""
     bounds = ctx.engine.bounds
@@ -100,32 +145,6 @@ def tracks(
         blob = codec.encode_tracked(space.id, raw, one, version, grace_ms)
         found.append(Track(replica.name, replica.incarnation, identity, blob, *life, given is not None, due_ms))
     return found
-
-
-async def keep(ctx: Context, replica: Replica, rows: int, make: Callable[[slice], list[Track]]) -> list[str]:
-    """Keep rows, all or none of them; returns their prediction ids.
-
-    ``make`` encodes some of them for the store, in a thread if they are many. If the store fails, it may have kept rows
-    all the same: they are dropped as well, unless it does not answer in ``DROP_S``, or their ids are the client's own.
-
-    Raises:
-        NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.
-    """
-    pending, kept = ctx.engine.pending, list[str]()
-    for begin in range(0, rows, AT_ONCE):
-        part = slice(begin, min(begin + AT_ONCE, rows))
-        some = await in_thread_if_large(ROW_BYTES * (part.stop - begin), make, part)
-        outcomes = await pending.track_many(some)
-        for item, found in zip(some, outcomes, strict=True):
-            if found is None or (isinstance(found, Unavailable) and not item.given):
-                kept.append(item.prediction_id)
-        for found in outcomes:
-            if found is not None:
-                with suppress(Unavailable, TimeoutError):  # what is left expires
-                    async with asyncio.timeout(DROP_S):
-                        await pending.drop(replica.name, replica.incarnation, kept)
-                raise _refusal(ctx, replica, found)
-    return kept
 
 
 def _refusal(ctx: Context, replica: Replica, outcome: TrackOutcome) -> Exception:
