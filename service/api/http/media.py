@@ -13,10 +13,11 @@ SPARSE_TABLES = (JSON, NDJSON, SVMLIGHT)
 """Media types of batches for models with features, and for models of named sparse rows."""
 
 
-def wrong_media(allowed: tuple[str, ...]) -> WrongMedia:
-    """The error for a media type that a route does not accept."""
-    problem = Problem("Content-Type", "is not a media type that this route accepts", list(allowed))
-    return WrongMedia(f"send one of {', '.join(allowed)}", [problem])
+def wrong_media(
+    allowed: tuple[str, ...], problem: str = "is not a media type that this route accepts", why: str = ""
+) -> WrongMedia:
+    """The error for a media type that a route, or the model, does not accept."""
+    return WrongMedia(f"send one of {', '.join(allowed)}{why}", [Problem("Content-Type", problem, list(allowed))])
 
 
 def check_media_type(kind: str, sparse: bool) -> None:
@@ -24,5 +25,4 @@ def check_media_type(kind: str, sparse: bool) -> None:
     allowed = SPARSE_TABLES if sparse else DENSE_TABLES
     if kind not in allowed:
         rows = "takes named sparse rows" if sparse else "has features of its own, not sparse rows"
-        problem = Problem("Content-Type", f"does not go with this model, which {rows}", list(allowed))
-        raise WrongMedia(f"send one of {', '.join(allowed)}: the model {rows}", [problem])
+        raise wrong_media(allowed, f"does not go with this model, which {rows}", f": the model {rows}")

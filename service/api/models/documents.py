@@ -9,7 +9,7 @@ queries, and how fresh its answer has to be.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.metadata import version
 from typing import Any
 
@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from core.model import Model, read
+from core.problems import PROBLEMS_MAX, Problem, refuse
 from service.api.http.context import iso
 from service.api.http.media import JSON
 from service.runtime.replicas import changes
@@ -142,6 +143,14 @@ def challenger_list(replica: Replica) -> bytes:
     champion = {"algorithm": model.config.algorithm_id, "score": read.summary(model).score}
     found = [changes.challenger_shown(model, name) for name in model.challengers]
     return encode({"champion": champion, "challengers": found, **stamp(replica)})
+
+
+def chosen(field: str, given: str, known: Collection[str], what: str) -> list[str]:
+    """The names in a query, separated by commas; ``Invalid`` names those that are not ``what``, one of the known."""
+    names = given.split(",")
+    strange = [f"{field}[{at}]" for at, name in enumerate(names) if name not in known]
+    refuse([Problem(place, f"is not a {what}", [*known][:100]) for place in strange[:PROBLEMS_MAX]])
+    return names
 
 
 def stamp(replica: Replica) -> dict[str, Any]:

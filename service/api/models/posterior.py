@@ -14,7 +14,7 @@ from core.model import read
 from core.problems import Invalid, Problem
 from service.api.http.context import Text
 from service.api.http.route import READ, Route
-from service.api.models.documents import NOT_MODIFIED, conditional, encode, stamp
+from service.api.models.documents import NOT_MODIFIED, chosen, conditional, encode, stamp
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict, TooLarge, no_features
@@ -68,11 +68,7 @@ def _chosen(replica: Replica, given: str | None) -> list[str] | None:
         return None
     if isinstance(schema, SparseSchema):
         raise Invalid.of("features", "cannot be chosen: rows are compressed, and names are not kept")
-    names = given.split(",")
-    strange = [at for at, name in enumerate(names) if name not in schema.index]
-    if strange:
-        raise Invalid(*(Problem(f"features[{at}]", "is not a feature", [*schema.names[:100]]) for at in strange[:20]))
-    return names
+    return chosen("features", given, schema.index, "feature")
 
 
 def _document(replica: Replica, features: str | None, diagonal: bool) -> bytes:

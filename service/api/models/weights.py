@@ -1,7 +1,7 @@
 """GET /models/{name}/weights: the weights of a linear model, read directly, or recovered if rows are projected."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from core.features.labels import key
 from core.features.sparse_schema import check_names
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.model import Model, read
-from core.problems import Invalid, Problem
+from core.problems import Invalid
 from service.api.http.context import Context, Ctx, Text, Whole
 from service.api.http.route import READ, Route
-from service.api.models.documents import NOT_MODIFIED, json_of, not_modified, stamp, tag_of, tagged
+from service.api.models.documents import NOT_MODIFIED, chosen, json_of, not_modified, stamp, tag_of, tagged
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict
@@ -102,7 +102,7 @@ def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> Weig
     """Weights of the encoded columns of the features in use, and of the lag columns."""
     found, known = _linear(replica.model), replica.model.own.row_columns
     place = {name: at for at, name in enumerate(known)}
-    columns = [*range(len(known))] if names is None else _columns(names, place)
+    columns = [place[name] for name in (known if names is None else chosen("names", names, place, "column"))]
     most, outputs = len(columns), _outputs(replica.model)
     keep = most if sparsity is None else sparsity
     if keep > most:
@@ -117,14 +117,6 @@ def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> Weig
     if (share := read.linear_share(replica.model.own)) is not None:
         answer.share = share
     return answer
-
-
-def _columns(names: str, place: Mapping[str, int]) -> list[int]:
-    asked = names.split(",")
-    strange = [at for at, name in enumerate(asked) if name not in place]
-    if strange:
-        raise Invalid(*(Problem(f"names[{at}]", "is not a column", [*place][:100]) for at in strange[:20]))
-    return [place[name] for name in asked]
 
 
 def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -> dict[str, float]:
