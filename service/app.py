@@ -188,16 +188,10 @@ def build(
     grace: Grace | None = None,
     keys_file: Path | None = None,
 ) -> routes.App:
-    """The service as the settings describe it.
+    """The service as the settings describe it; ``ValueError`` if they cannot be used, before anything starts.
 
-    Args:
-        settings: the settings.
-        failpoint: called at named points; fault tests crash there.
-        grace: the grace period, which begins with the first request to stop.
-        keys_file: where the keys of the settings are from, which is read again.
-
-    Raises:
-        ValueError: settings that cannot be used (found before anything starts).
+    ``failpoint`` is called at named points, where fault tests crash; ``grace`` begins with the first request to stop;
+    ``keys_file``, where the keys of the settings are from, is read again.
     """
     checked = validated(settings, keys_file)
     keys, origins = checked.keys, checked.origins

@@ -8,11 +8,7 @@ GIT_S = 2.0  # how long git may take
 
 
 def build_commit(given: str) -> str | None:
-    """The commit; what the build has noted counts.
-
-    Returns:
-        That, else the commit that is checked out here; None where this is no checkout, or git does not answer.
-    """
+    """The commit that the build has noted, else the one checked out here; None if git does not know one."""
     if given or not (ROOT / ".git").exists():
         return given or None
     command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]

@@ -125,11 +125,7 @@ class EmbeddedStore:
         return self._child is not None and self._child.alive()
 
     def restart(self) -> str:
-        """Stop the server, if it still runs, and start it again; the directory stays ours meanwhile.
-
-        Raises:
-            CannotStart: as ``start``.
-        """
+        """Stop the server, if it still runs, and ``start`` it again; the directory stays ours meanwhile."""
         self._stop_child()
         return self.start()
 

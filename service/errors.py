@@ -24,12 +24,7 @@ WAY_OUT = (
 
 
 class OnepassError(Exception):
-    """Base of every error that is returned to a client.
-
-    Args:
-        detail: one sentence for the client; never repeats the input.
-        problems: the fields concerned, if any.
-    """
+    """Base of every error that is returned to a client: one sentence, which never repeats the input, and the fields."""
 
     def __init__(self, detail: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(detail)

@@ -32,14 +32,7 @@ Event = MutableMapping[str, Any]
 
 
 def configure(level: str, form: LogFormat, access: bool, stream: TextIO | None = None) -> None:
-    """Log to a stream from now on.
-
-    Args:
-        level: of the service's own lines; at "debug" answers are logged as well.
-        form: of the lines.
-        access: whether every answer is logged.
-        stream: standard error by default.
-    """
+    """Log to a stream from now on: our own lines from ``level`` on; with ``access``, or "debug", every answer, too."""
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_formatter(form, stream.isatty()))

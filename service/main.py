@@ -70,11 +70,8 @@ class Server(uvicorn.Server):
 def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, ssl: Mapping[str, Any]) -> int:
     """Serve until a signal; the exit status of a start that failed. A stop in good order ends the process.
 
-    Args:
-        settings: the settings.
-        keys_file: where the keys are from, if they are from a file of their own.
-        descriptor: of an inherited socket to listen on instead of host and port.
-        ssl: uvicorn's options for https.
+    ``keys_file`` is where the keys are from, if they have a file of their own; ``descriptor`` an inherited socket to
+    listen on instead of host and port; ``ssl`` has uvicorn's options for https.
     """
     memory_limit.return_memory()
     logging.getLogger("uvicorn.error").addFilter(_not_repeated)

@@ -34,15 +34,9 @@ def memory_limit(groups: Path = CGROUPS, proc: Path = PROC) -> int | None:
 
 
 def budget_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
-    """The memory for loaded models, in MB.
+    """The memory for loaded models, in MB: as wanted, unless a ``limit`` in bytes lowers a default.
 
-    Args:
-        wanted_mb: the setting.
-        given: whether somebody has set it; else a limit lowers it.
-        limit: of ``memory_limit``.
-
-    Raises:
-        TooSmall: the limit leaves no room for a service, or less than was asked for.
+    ``TooSmall`` if the limit leaves no room for a service, or less than was asked for (``given``).
     """
     if limit is None:
         return wanted_mb

@@ -24,14 +24,9 @@ class ValidSettings:
 
 
 def validated(settings: Settings, keys_file: Path | None = None) -> ValidSettings:
-    """Check what depends on several settings, or on more than a type.
+    """Check what depends on several settings, or on more than a type; ``ValueError`` names them, and repeats no secret.
 
-    Args:
-        settings: the settings.
-        keys_file: where the keys are from, if they are from a file of their own.
-
-    Raises:
-        ValueError: settings that cannot be used; it names them, and repeats no secret.
+    ``keys_file`` is where the keys are from, if they are from a file of their own.
     """
     text = settings.api_keys.get_secret_value()
     keys = Keys(text, settings.rate_per_s, monotonic, from_file=keys_file is not None)

@@ -94,11 +94,7 @@ class LabelsDueLearner:
             await self._due.count_expired(replica.name, replica.incarnation, count)
 
     async def _submit(self, replica: Replica, one: DueLabel, label: object) -> Reply:
-        """Learn the label for one prediction's row.
-
-        Raises:
-            ValueError: the stored prediction is corrupt.
-        """
+        """Learn the label for one prediction's row; ``ValueError`` if the stored prediction is corrupt."""
         kept = codec.decode_tracked(one.blob)
         y = np.array([label], np.float64) if replica.model.regression else [label]
         ids = (LABEL + one.prediction_id,)

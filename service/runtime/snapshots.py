@@ -166,11 +166,7 @@ async def read_back(name: str, state: bytes) -> None:
 
 
 async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
-    """A snapshot of a replica's present version, its description, and the bytes of log that it makes superfluous.
-
-    Raises:
-        ModelDown: the model is out of service.
-    """
+    """A snapshot of a replica's present version, its description, and the bytes of log that it makes superfluous."""
     async with replica.held():
         version, uid, rows, time_ms = replica.version, replica.uid, replica.model.rows, replica.time_ms
         stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}

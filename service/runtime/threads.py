@@ -55,11 +55,7 @@ def size_of_features(declared: object) -> int:
 
 
 def refuse_hours(flops: float, rows: int) -> None:
-    """Refuse rows whose work would occupy a core, and delay all requests to their model, for too long.
-
-    Raises:
-        TooLarge: naming how many of them may be sent at once.
-    """
+    """``TooLarge`` for rows whose work would occupy a core, and delay all requests to their model, for too long."""
     if flops > WORK_FLOPS_MAX:
         fewer = max(1, int(WORK_FLOPS_MAX / flops * rows))
         raise TooLarge(
@@ -86,8 +82,7 @@ async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object)
 async def turn(places: asyncio.Lock | asyncio.Semaphore, most_s: float, busy: str) -> AsyncIterator[None]:
     """A place for work of seconds: many threads that work in Python would leave the loop little of the interpreter.
 
-    Raises:
-        Busy: there was none for ``most_s`` seconds, because of what ``busy`` says.
+    ``Busy``, with what ``busy`` says, if there was none for ``most_s`` seconds.
     """
     try:
         await asyncio.wait_for(places.acquire(), most_s)
@@ -123,11 +118,7 @@ class BodyReader:
         self._waiting = 0
 
     async def call(self, work: Callable[..., T], *args: object) -> T:
-        """``work(*args)``, in the thread.
-
-        Raises:
-            BodiesFull: ``WAITING_MAX`` bodies are being read or wait.
-        """
+        """``work(*args)``, in the thread; ``BodiesFull`` if ``WAITING_MAX`` bodies are being read or wait."""
         if self._waiting >= WAITING_MAX:
             raise BodiesFull(f"{self._waiting} large bodies are being read or waiting to be read")
         loop = asyncio.get_running_loop()

@@ -14,22 +14,14 @@ def is_local(host: str) -> bool:
 
 
 def host_of(descriptor: int) -> str:
-    """The address of an inherited listening socket; localhost for a Unix socket.
-
-    Raises:
-        OSError: it is not a socket.
-    """
+    """The address of an inherited listening socket; localhost for a Unix socket, ``OSError`` if it is not a socket."""
     with socket.socket(fileno=os.dup(descriptor)) as inherited:
         address = inherited.getsockname()
     return str(address[0]) if isinstance(address, tuple) else "localhost"
 
 
 def refuse_open(host: str, keys: bool, insecure: bool) -> None:
-    """Refuse to listen for other machines without keys, unless ``ONEPASS_INSECURE`` is set.
-
-    Raises:
-        ValueError: other machines can reach the address, and there are no keys.
-    """
+    """``ValueError`` for an address that other machines can reach, without keys, unless ``ONEPASS_INSECURE`` is set."""
     if not (keys or insecure or is_local(host)):
         raise ValueError(
             f"ONEPASS_HOST: {host} can be reached from other machines, and no keys are configured: anyone could read, "

@@ -10,10 +10,8 @@ BYTES_PER_S = 4_096  # less than this over STALL_S is no progress
 class Progress:
     """A watch on expected bytes; one that ends in time costs a timer, one that never begins costs nothing.
 
-    Args:
-        loop: the connection's.
-        moved: returns a number that grows with the bytes.
-        stalled: called once if too few have moved since ``begin`` or the last look.
+    ``moved`` returns a number that grows with the bytes; ``stalled`` is called once if too few have moved since
+    ``begin`` or the last look.
     """
 
     __slots__ = ("_loop", "_moved", "_seen", "_stalled", "_timer")

@@ -37,12 +37,7 @@ T = TypeVar("T")
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """A value from a JSON body.
-
-    Raises:
-        NotJson: not JSON, or not UTF-8.
-        Invalid: the JSON has the wrong shape, or a name occurs twice; names the field.
-    """
+    """A value from a JSON body; ``NotJson`` if it is not JSON in UTF-8, ``Invalid`` for a wrong or repeated field."""
     found = read(body, decoder)
     refuse_repeated(body, names_in(found))
     return found

@@ -42,22 +42,13 @@ KEY_CHECKED = "onepass.let_in"  # key of a request's scope: its API key has been
 
 
 class Needs:
-    """A dependency: the request's key has the scope and covers the model, and the model's name is valid.
-
-    Args:
-        scope: what the key must allow.
-    """
+    """A dependency: the request's key has the ``scope`` and covers the model, and the model's name is valid."""
 
     def __init__(self, scope: Rights) -> None:
         self.scope = scope
 
     async def __call__(self, request: Request) -> None:
-        """Admit the request, once: ``Route`` calls this first, FastAPI again.
-
-        Raises:
-            Unauthorized, Forbidden, TooManyRequests: the request is refused.
-            Invalid, NotFound: the model's name is invalid.
-        """
+        """Admit the request, once, or raise what refuses it: ``Route`` calls this first, FastAPI again."""
         if KEY_CHECKED in request.scope:
             return
         context: Context = request.app.context
@@ -146,11 +137,7 @@ class Route(APIRoute):
 
 
 async def _read_object(request: Request, *, optional: bool) -> None:
-    """Read the body as a JSON object, and put it where FastAPI finds it; an ``optional`` one may be empty.
-
-    Raises:
-        WrongMedia, TooLarge, NotJson, Invalid: it is not one.
-    """
+    """Read the body as a JSON object, and put it where FastAPI finds it; an ``optional`` one may be empty."""
     context: Context = request.app.context
     if not optional:
         bodies.media_type(request, (JSON,))
@@ -168,11 +155,8 @@ def answered(
 ) -> Handler:
     """An answer to every request, whatever happens, counted under the route's path.
 
-    Args:
-        path: of the route.
-        answer: gives the answer, or raises.
-        refusal: an error as a response.
-        audited: every request is logged, with the name of its key.
+    What ``answer`` raises is answered by ``refusal``. With ``audited`` every request is logged, with the name of its
+    key.
     """
 
     async def handle(request: Request) -> Response:

@@ -122,11 +122,7 @@ def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:
 
 
 def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
-    """The identity of a row, by which a retry is recognised.
-
-    Raises:
-        Invalid: both ids, or features missing or superfluous.
-    """
+    """The identity of a row, by which a retry is recognised; ``Invalid`` for both ids, or wrong fields beside one."""
     if ask.prediction_id is not None:
         if ask.id is not None:
             raise Invalid(Problem("id", "excludes prediction_id"), Problem("prediction_id", "excludes id"))

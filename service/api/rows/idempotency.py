@@ -115,10 +115,8 @@ async def answer_if_seen(ctx: Context, replica: Replica, identity: Identity, err
 
 
 async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: Sequence[SeenId]) -> Reply:
-    """The first answer to a request, all of whose ids have been seen.
-
-    Raises:
-        RequestConflict: an id was sent with a different label or body, or its first answer was a refusal.
+    """The first answer to a request, all of whose ids have been seen; ``RequestConflict`` if one was sent with a
+    different label or body, or its first answer was a refusal.
     """
     pairs = enumerate(zip(seen, identity.digests, strict=True))
     if (other := next(((row, one) for row, (one, own) in pairs if one.digest != own), None)) is not None:

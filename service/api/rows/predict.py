@@ -100,14 +100,9 @@ def _plain(replica: Replica, body: bytes) -> Predicted | None:
 async def predict_asked(
     ctx: Context, replica: Replica, ask: PredictRow, size: int, identity: str | None = None
 ) -> Predicted:
-    """Predict one row, and keep or explain it if requested.
+    """Predict one row, of ``size`` bytes, and keep or explain it if requested; its key may track.
 
-    Args:
-        ctx: the handler's.
-        replica: the model.
-        ask: the row; the caller has checked whether its key may track.
-        size: bytes of the body.
-        identity: the client's own prediction id if the row is tracked; None generates one.
+    ``identity`` is the client's own prediction id if the row is tracked; None generates one.
     """
     level = level_of(ask.interval, replica.model.config.task)
     table = Table([ask.features], alone, served=None if ask.served is None else [ask.served])
@@ -172,21 +167,10 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
 async def predict_many(
     replica: Replica, space: Space, raw: Floats, level: float | None = None, *, keep: bool = False
 ) -> tuple[PredictedBatch, list[ServedPrediction]] | None:
-    """Predict rows that were read.
+    """Predict rows (n, F) that were read in a space, with intervals of a ``level``; ``keep``: they are kept for labels.
 
-    Args:
-        replica: the model.
-        space: the feature space they were read in.
-        raw: their values (n, F).
-        level: level of the requested intervals.
-        keep: whether they are kept for their labels.
-
-    Returns:
-        The answer with its numbers as arrays, and the predictions to keep, if any; None if the model no longer predicts
-        in this space.
-
-    Raises:
-        TooLarge: they would take hours.
+    Returns the answer with its numbers as arrays, and the predictions to keep, if any; None if the model no longer
+    predicts in this space. ``TooLarge`` if they would take hours.
     """
     model, n = replica.model, len(raw)
     flops = ROW_FLOPS * n + (n * cost.flops_to_keep(model) if keep else cost.flops_to_predict(model.own, n))
@@ -226,14 +210,8 @@ def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, lis
 async def held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
     """Answer from a consistent state: waits for a thread that learns; does much work in a thread.
 
-    Args:
-        replica: the model.
-        space: what the rows were read in.
-        flops: the cost of the answer.
-        answer: predicts the rows, and reads what must be of the same version.
-
-    Returns:
-        The answer; None if the model no longer predicts in this space.
+    ``answer`` predicts rows that were read in ``space``, and reads what must be of the same version. None if the model
+    no longer predicts in this space.
     """
     async with replica.held():
         if replica.model.prediction_schema != space:

@@ -119,17 +119,9 @@ class Actor:
     def submit_row(
         self, plan: RowPlan, values: Sequence[float], label: Any, identity: str, digest: str
     ) -> "asyncio.Future[Reply]":
-        """``submit`` of one plain row.
+        """``submit`` of one plain row (F,), as its plan has read it, with the label that the model learns.
 
-        Args:
-            plan: the plan that read it.
-            values: the raw row (F,).
-            label: a class that the model knows, or a float.
-            identity: its id, or "".
-            digest: of its label, if it has an id.
-
-        Raises:
-            QueueFull, StoreDown, NotFound, Recreated, ModelLost: as ``submit``.
+        ``identity`` is its id, or ""; ``digest`` is of its label, if it has an id.
         """
         if (inbox := self._open()) is not self:
             return inbox.submit_row(plan, values, label, identity, digest)
@@ -140,12 +132,7 @@ class Actor:
         return reply
 
     def _open(self) -> Inbox:
-        """The inbox to use: a different one if the replica has left memory since the caller got it.
-
-        Raises:
-            StoreDown: the store is known to be down.
-            NotFound, Recreated, ModelLost: the model is gone, or the store has lost it.
-        """
+        """The inbox to use, or the error: a different one if the replica has left memory since the caller got it."""
         replica = self._replica
         if self._shared.committer.store_down:
             raise StoreDown(REFUSED)
@@ -176,11 +163,7 @@ class Actor:
             self._go_on()
 
     def sync(self) -> "asyncio.Future[None]":
-        """Resolves when everything now on the log has been applied.
-
-        Raises:
-            StoreDown: the store is known to be down.
-        """
+        """Resolves when everything now on the log has been applied; ``StoreDown`` if the store is known to be down."""
         if self._shared.committer.store_down:
             raise StoreDown(REFUSED)
         future: asyncio.Future[None] = self._loop.create_future()

@@ -62,11 +62,8 @@ class Refused(RequestConflict):
 class Answerer:
     """Answers requests.
 
-    Args:
-        log: the store's logs.
-        load: loads a separate replica at the head of the log, rebuilt from before a version.
-        stats: counters.
-        failpoint: called with the name of a point where fault tests crash.
+    ``load`` loads a separate replica at the head of the log, rebuilt from before a version; ``failpoint`` is called
+    with the name of a point where fault tests crash.
     """
 
     def __init__(
@@ -85,13 +82,8 @@ class Answerer:
         return not self._looking
 
     def answer(self, replica: Replica, commit: Commit, appended: Appended, answers: Sequence[Outcome]) -> None:
-        """Answer every request of an append.
-
-        Args:
-            replica: the model.
-            commit: the append and its requests.
-            appended: its result.
-            answers: to the segments that were added, in order; empty if the entry was not applied here.
+        """Answer every request of an append; ``answers`` are to the segments that were added, in order, or none if the
+        entry was not applied here.
         """
         if answers:
             if self._failpoint is not None:
@@ -223,15 +215,10 @@ def _decode(stored: Sequence[bytes | None]) -> list[Outcome | None]:
 
 
 def combined(rows: int, now: Outcome | None, earlier: Earlier) -> Reply:
-    """The reply to a request with repeated ids.
+    """The reply to a request with repeated ids, of ``rows`` rows, or 1 if one id covers all of them.
 
-    Args:
-        rows: its number of rows, or 1 if one id covers all of them.
-        now: the answer to the rows that were learned now; None if all of them had been seen.
-        earlier: the first answers to the others.
-
-    Raises:
-        RequestConflict: the first answers were refusals.
+    ``now`` answers the rows that were learned now, None if all had been seen; ``earlier`` has the first answers to the
+    others. ``RequestConflict`` if these were refusals.
     """
     if now is None:
         return repeated(rows, earlier)
@@ -240,10 +227,8 @@ def combined(rows: int, now: Outcome | None, earlier: Earlier) -> Reply:
 
 
 def repeated(rows: int, earlier: Earlier) -> Reply:
-    """The reply to a segment of ``rows`` ids that had all been seen before: their first answers.
-
-    Raises:
-        RequestConflict: they were refusals.
+    """The reply to a segment of ``rows`` ids that had all been seen before: their first answers, ``RequestConflict`` if
+    these were refusals.
     """
     answers = [answer for _, answer in earlier]
     first, last = answers[0], max(answers, key=_version)
@@ -275,13 +260,7 @@ def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
 
 
 def conflicting(ids: Sequence[str], row: int, seen: SeenId) -> RequestConflict:
-    """The error for an id that was sent before with another label (or body).
-
-    Args:
-        ids: of all rows of the request.
-        row: the row, from 0.
-        seen: the record of its id.
-    """
+    """The error for an id that was sent before with another label (or body): that of a row, by the record of its id."""
     why = OTHER
     if seen.digest == DUE:
         refusal = codec.decode_answer(seen.answer).refusal if seen.answer else None
@@ -297,11 +276,7 @@ AGAIN_S = 1.0  # pause after the store failed to take some
 
 
 class AnswerWriter:
-    """Stores the answers of all loaded models.
-
-    Args:
-        log: the store's logs.
-    """
+    """Stores the answers of all loaded models."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

@@ -82,12 +82,8 @@ _append = attrgetter("append")
 class Committer:
     """Sends the appends of all loaded models.
 
-    Args:
-        log: the store's logs.
-        stats: counters.
-        limits: bounds.
-        ping: raises StoreDown while the store does not answer.
-        failpoint: called with the name of a point where fault tests crash.
+    ``ping`` raises StoreDown while the store does not answer; ``failpoint`` is called with the name of a point where
+    fault tests crash.
 
     Attributes:
         store_down: whether the store is known to be down; then requests are refused at once.

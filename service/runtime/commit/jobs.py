@@ -168,16 +168,7 @@ ATTEMPTS_MAX = 5  # how often a request may be put back because its replica had 
 
 
 class JobQueue:
-    """The waiting requests of a model, oldest first.
-
-    Args:
-        name: the model.
-        waiting: bytes of all requests of the process that wait or are in flight.
-        most: the maximum number of requests.
-
-    Attributes:
-        jobs: the requests.
-    """
+    """The waiting requests of a model, at most ``most``, oldest first; ``waiting`` counts the bytes of all models'."""
 
     __slots__ = ("_most", "_name", "_waiting", "jobs")
 
@@ -186,11 +177,7 @@ class JobQueue:
         self.jobs: deque[Job | RowJob] = deque()
 
     def check_room(self, size: int) -> None:
-        """Refuse a request that would exceed a limit; a single request is accepted however large it is.
-
-        Raises:
-            QueueFull: this model has the maximum number of requests, or all models have the maximum of bytes.
-        """
+        """``QueueFull`` for a request that would exceed a limit; a single request is accepted however large it is."""
         if len(self.jobs) >= self._most:
             raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting (ONEPASS_QUEUE_MAX)")
         used = self._waiting.used
@@ -252,12 +239,9 @@ class JobQueue:
 
 
 def check_fits(model: Model, segment: Segment) -> None:
-    """Refuse a segment whose feature space the model no longer accepts.
+    """``StoreDown`` for a segment whose feature space the model no longer accepts.
 
     Appended, it would be refused for good under its id; sent again, it is validated for the present features.
-
-    Raises:
-        StoreDown: the model does not accept it.
     """
     if not _fits(model, segment):
         raise StoreDown("the model's features have changed meanwhile: send the request again")
@@ -310,11 +294,8 @@ class JoinedRows(Job, eq=False):
             job.reject(error)
 
     def sort(self, out: SegmentOut, now: Outcome | None) -> "Iterator[tuple[RowJob, SegmentOut, Outcome | None]]":
-        """The result of each request, except those that must be sent again (``to_send_alone``).
-
-        Args:
-            out: the result of the segment.
-            now: the outcome of the rows that were learned now.
+        """The result of each request, except those that must be sent again (``to_send_alone``): of the segment's result
+        and the outcome of the rows that were learned now.
         """
         if len(self.members) == 1:
             yield self.members[0], out, now

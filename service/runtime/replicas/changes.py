@@ -79,11 +79,7 @@ def challenge(
 
 
 def challenger_of(model: Model, name: str) -> Challenger:
-    """A challenger of a model.
-
-    Raises:
-        NotFound: there is none of that name.
-    """
+    """A challenger of a model; ``NotFound`` if there is none of that name."""
     if name not in model.challengers:
         problem = Problem("challenger", "is not a challenger of this model", [*model.challengers])
         raise NotFound(f"there is no challenger {name}", [problem])
@@ -91,11 +87,7 @@ def challenger_of(model: Model, name: str) -> Challenger:
 
 
 def withdraw(model: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
-    """The removal of a challenger, as a segment.
-
-    Raises:
-        NotFound: there is none of that name.
-    """
+    """The removal of a challenger, as a segment; ``NotFound`` if there is none of that name."""
     challenger_of(model, name)
     return Withdraw(name, ids)
 

@@ -45,11 +45,7 @@ class Lag:
                     future.set_result(None)
 
     async def wait_for_version(self, version: int) -> None:
-        """Wait until a version is applied; the caller sets the bound.
-
-        Raises:
-            NotFound, ModelDown: it never will be.
-        """
+        """Wait until a version is applied, or raise the error why it never will be; the caller sets the bound."""
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.awaited[arrived] = version
         try:

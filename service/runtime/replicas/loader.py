@@ -78,12 +78,7 @@ class Loader:
         return replica
 
     async def reload(self, replica: Replica) -> None:
-        """Reload a replica from snapshot and log, in place.
-
-        Raises:
-            NotFound, Recreated: the model is gone.
-            ModelDown, StoreDown: as for ``load``.
-        """
+        """Reload a replica from snapshot and log, in place; raises as ``load``, or Recreated."""
         loaded = await self.load(replica.name)
         if loaded.incarnation != replica.incarnation:
             raise Recreated(f"model {replica.name} was created again: send the request again")
@@ -107,11 +102,7 @@ class Loader:
                 await asyncio.sleep(0)
 
     async def _step(self, replica: Replica, run: Sequence[DecodedEntry]) -> Batch:
-        """A run to be applied, with the segments and states that it names.
-
-        Raises:
-            ValueError, StoreDown: as for ``apply``.
-        """
+        """A run to be applied, with the segments and states that it names; raises as ``apply``."""
         if len(run) > 1:
             return MergedEntries(run)
         (own,) = run

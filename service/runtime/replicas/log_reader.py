@@ -31,10 +31,8 @@ class LogReader:
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
         """Apply entries of the log, up to the version ``last``; skips those that are applied already.
 
-        An entry whose state is gone is skipped as well, by loading a snapshot that follows it.
-
-        Raises:
-            ModelDown: there is no such snapshot; the model is out of service.
+        An entry whose state is gone is skipped as well, by loading a snapshot that follows it; ``ModelDown`` if there
+        is none.
         """
         new = [raw for raw in entries if raw.version > replica.version and (last is None or raw.version <= last)]
         try:
@@ -47,11 +45,7 @@ class LogReader:
                 raise replica.quarantine(error.detail) from error
 
     async def up_to(self, replica: Replica, last: int) -> None:
-        """Read on until a version that is on the log is applied.
-
-        Raises:
-            StoreDown: the log cannot be read on.
-        """
+        """Read on until a version that is on the log is applied; ``StoreDown`` if the log cannot be read on."""
         while replica.version < last:
             more = await self._more(replica)
             if more.code == "other":
@@ -61,12 +55,7 @@ class LogReader:
             await self.apply(replica, more.entries, last)
 
     async def to_head(self, replica: Replica) -> bool:
-        """Apply everything that is on the log now; returns whether the replica had to be reloaded for that.
-
-        Raises:
-            NotFound, Recreated: the model is gone.
-            ModelDown, StoreDown: it cannot be done.
-        """
+        """Apply everything that is on the log now, or raise why not; returns whether that took a reload."""
         more = await self._more(replica)
         while more.code == "ok":
             await self.apply(replica, more.entries)
@@ -99,10 +88,7 @@ class LogReader:
     async def reload(self, replica: Replica, code: str, head: int) -> None:
         """Reload from snapshot and log; if the log has lost its tail, report which entries were lost.
 
-        ``code`` is the log's answer, ``head`` its version.
-
-        Raises:
-            NotFound, Recreated, ModelDown, StoreDown: it cannot be done.
+        ``code`` is the log's answer, ``head`` its version. Raises as ``Loader.reload``.
         """
         if code not in ("ahead", "fork"):
             await self._loader.reload(replica)

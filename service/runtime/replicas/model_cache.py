@@ -96,13 +96,7 @@ class ModelCache:
         return replica
 
     async def get(self, name: str) -> Replica:
-        """A model, loaded if need be.
-
-        Raises:
-            NotFound: there is no such model.
-            ModelDown: it is out of service.
-            StoreDown: it is not in memory and the store does not answer.
-        """
+        """A model, loaded if need be; ``NotFound``, ``ModelDown`` or ``StoreDown`` if that cannot be."""
         replica = self._loaded.get(name)
         if replica is None:
             replica = await self._load(name)
@@ -156,20 +150,14 @@ class ModelCache:
         self.shrink()
 
     async def until_published(self, replica: Replica) -> None:
-        """Return when the alarms that a model has now are published, if there is a publisher.
-
-        Raises:
-            StoreDown: they could not be.
-            ModelDown: the model is out of service.
-        """
+        """Return when the alarms that a model has now are published, if there is a publisher; raises as ``publish``."""
         if self.publish is not None and replica.unpublished:
             await self.publish(replica)
 
     def current(self, replica: Replica) -> Replica:
         """The replica now in memory for one that has left it since its caller got it; if there is none, put it back.
 
-        Raises:
-            NotFound, Recreated: the model is gone.
+        ``NotFound`` or ``Recreated`` if the model is gone.
         """
         held = self._loaded.get(replica.name)
         if held is not None and held.incarnation != replica.incarnation:
@@ -182,10 +170,7 @@ class ModelCache:
         return held
 
     async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
-        """Create a model, or find the one that was created with the same configuration.
-
-        Returns:
-            The model and whether it is new.
+        """Create a model, or find the one that was created with the same configuration; and whether it is new.
 
         Raises:
             RequestConflict: a model of that name was created with another configuration, and has another one now.
@@ -211,11 +196,7 @@ class ModelCache:
         return replica, found.created
 
     async def present(self, name: str, incarnation: str) -> Replica:
-        """The model that has a name now; an earlier one of that name may still be in memory.
-
-        Raises:
-            NotFound, ModelDown, StoreDown: as for ``get``.
-        """
+        """The model that has a name now; an earlier one of that name may still be in memory. Raises as ``get``."""
         loading = self._loading.get(name)
         if loading is not None:
             await asyncio.wait([loading])  # it may be loading the earlier one, and fail
@@ -225,11 +206,7 @@ class ModelCache:
         return await self.get(name)
 
     async def confirm(self, name: str) -> None:
-        """Check that the store has the model of a name, if it is in memory: a lost model must not be created again.
-
-        Raises:
-            ModelLost: it was lost.
-        """
+        """``ModelLost`` if the store has lost the model of a name, which is in memory: it must not be created again."""
         held = self._loaded.get(name)
         if held is None:
             return
@@ -242,11 +219,8 @@ class ModelCache:
     async def vanished(self, found: Sequence[tuple[Replica, bool]]) -> list[OnepassError]:
         """Drop replicas whose models were deleted, keep those that are lost; returns the errors for their requests.
 
-        Args:
-            found: replicas whose models are not in the store, and whether the name of each belongs to another one now.
-
-        Raises:
-            StoreDown: it cannot be known.
+        ``found`` are replicas whose models are not in the store, and whether the name of each belongs to another one
+        now. ``StoreDown`` if it cannot be known.
         """
         marks = await self._store.catalog.deleted([(replica.name, replica.incarnation) for replica, _ in found])
         return [self._judged(*own, deleted) for own, deleted in zip(found, marks, strict=True)]
@@ -281,11 +255,7 @@ class ModelCache:
             logger.warning("model %s is in the store again", replica.name)
 
     def admit(self, demand: Demand) -> None:
-        """Refuse what would make the state of a model larger than the limit, before anything is allocated.
-
-        Raises:
-            Invalid: naming the field that asks for it, and the limit.
-        """
+        """``Invalid`` for what would make the state of a model larger than the limit, before anything is allocated."""
         if demand.bytes > self._model_bytes_max:
             raise Invalid.of(
                 demand.field,
@@ -294,11 +264,7 @@ class ModelCache:
             )
 
     async def delete(self, name: str) -> None:
-        """Delete a model and everything stored for it; one that the store has lost is given up and leaves memory.
-
-        Raises:
-            NotFound: there is no such model.
-        """
+        """Delete a model and everything stored for it, or raise NotFound; one that the store has lost leaves memory."""
         self._down.pop(name, None)
         held = self._loaded.get(name)
         if held is not None and held.lost:

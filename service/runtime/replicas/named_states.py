@@ -30,11 +30,7 @@ class StateBudget:
 
     @contextmanager
     def held(self, size: int) -> Iterator[None]:
-        """Count a state while it is held; a single one is accepted however large it is.
-
-        Raises:
-            QueueFull: others hold too much; try again later.
-        """
+        """Count a state while it is held; ``QueueFull`` if others hold too much. One alone may have any size."""
         if self.used and self.used + size > self.most:
             raise QueueFull(
                 f"{self.used} bytes of states are being transferred; with the {size} of this one it would be more than "
@@ -77,12 +73,7 @@ async def in_pieces(states: States, replica: Replica, sent: SegmentIn) -> Segmen
 
 
 async def with_segments(states: States, replica: Replica, raw: RawEntry) -> RawEntry:
-    """An entry with the bytes of the segments that it names.
-
-    Raises:
-        StateLost: they are not in the store.
-        StoreDown: the store did not answer.
-    """
+    """An entry with the bytes of the segments that it names; ``StateLost`` if they are not in the store."""
     if all(name_of(blob) is None for _, blob, _ in raw.segments):
         return raw
     segments: list[tuple[int, Buffer, tuple[int, ...]]] = []
@@ -94,12 +85,7 @@ async def with_segments(states: States, replica: Replica, raw: RawEntry) -> RawE
 
 
 async def with_states(states: States, name: str, incarnation: str, entry: Entry) -> Entry:
-    """An entry with the bytes of the states that it names.
-
-    Raises:
-        StateLost: they are not in the store.
-        StoreDown: the store did not answer.
-    """
+    """An entry with the bytes of the states that it names; ``StateLost`` if they are not in the store."""
     if not any(isinstance(segment, Restore) for segment in entry.segments):
         return entry
     segments = [

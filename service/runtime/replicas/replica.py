@@ -229,8 +229,7 @@ class Replica:
     async def held(self) -> AsyncIterator[None]:
         """Hold the model still to read it.
 
-        Raises:
-            ModelDown: the model went out of service meanwhile; after an exception in apply the state is not valid.
+        ``ModelDown`` if it went out of service meanwhile: after an exception in apply the state is not valid.
         """
         async with self.lock:
             if self.down is not None:
@@ -240,15 +239,10 @@ class Replica:
     # ---------------------------------------------------------------- entries
 
     async def apply(self, batch: Batch) -> list[Outcome]:
-        """Apply the next batch, in a thread if it is much work, and move to its version.
+        """Apply the batch after ``version``, in a thread if it is much work; returns the answers if it is this
+        process's own.
 
-        The batch must begin with ``version + 1``.
-
-        Returns:
-            The answers to its segments if it is this process's own.
-
-        Raises:
-            ModelDown: apply raised, which is a bug: the model is out of service from now on.
+        ``ModelDown`` if apply raised, which is a bug: the model is out of service from now on.
         """
         async with self.lock:
             try:
@@ -388,11 +382,7 @@ class Replica:
         self.progress.refuse(error)
 
     async def wait_for_version(self, version: int) -> None:
-        """Wait until a version is applied; the caller sets the bound.
-
-        Raises:
-            NotFound, ModelDown: it never will be.
-        """
+        """Wait until a version is applied, or raise the error why it never will be; the caller sets the bound."""
         if self.gone or self.lost:  # nothing would wake a reader that begins to wait now
             raise no_model(self.name) if self.gone else ModelLost(self.name)
         if self.version < version:

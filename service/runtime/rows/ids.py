@@ -69,11 +69,7 @@ def identity_of(
 
 
 def printable(given: Id, field: str) -> str:
-    """An id as text.
-
-    Raises:
-        Invalid: it is not one.
-    """
+    """An id as text; ``Invalid`` if it is not one."""
     text = _text(given)
     if not is_id(text):
         raise Invalid.of(field, NO_IDENTITY)

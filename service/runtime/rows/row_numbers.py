@@ -23,16 +23,7 @@ _FACTORS = {
 
 
 def numbers(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
-    """Finite numbers (n,).
-
-    Args:
-        values: of JSON, or texts.
-        path: how errors name them.
-        texts: whether they are texts.
-
-    Raises:
-        Invalid: naming the first that are not.
-    """
+    """Finite numbers (n,), of JSON or of ``texts``; ``Invalid`` names the first that are not, by ``path``."""
     if len(values) == 1 and type(values[0]) is float and math.isfinite(values[0]):  # most often
         return np.array(values, dtype=np.float64)
     found = vectorised(values, texts, missing_allowed=False)

@@ -66,9 +66,6 @@ def asked(body: bytes) -> PlainPredict | None:
 class RowPlan:
     """How to read plain rows of a model in its present state.
 
-    Args:
-        model: the model.
-
     Attributes:
         space: the id of the feature space of feedback; "" if there is none.
         size: bytes of memory that a labelled row takes while it waits.

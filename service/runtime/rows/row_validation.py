@@ -29,10 +29,8 @@ Labels = list[Label] | Floats
 class RowValidator:
     """Validates rows against the present state of one model; may run in a thread while the model changes.
 
-    Args:
-        name: the model's.
-        model: the model in its present state.
-        admit: raises Invalid if the rows would make the model larger than fits.
+    Methods raise Invalid, which names the first fields that are wrong; so does ``admit`` for rows that would make the
+    model larger than fits. RequestConflict: the model's state does not allow such rows.
 
     Attributes:
         config: the model's configuration.
@@ -63,10 +61,6 @@ class RowValidator:
         """Rows to predict: their feature space, and their raw values (n, F).
 
         In an overlap the new names are ignored; an array may have the columns of both spaces.
-
-        Raises:
-            RequestConflict: the model has no features yet.
-            Invalid: naming the first fields that are wrong.
         """
         space, union = self._existing(self.space), self.union
         if isinstance(space, Schema) and isinstance(union, Schema) and union.raw_width > space.raw_width:
@@ -74,13 +68,7 @@ class RowValidator:
         return space, self._raw(space, table)
 
     def feedback(self, table: Table, ids: tuple[str, ...]) -> Rows:
-        """Labelled rows.
-
-        Raises:
-            RequestConflict: the rows are an array and the model has no features yet; or more classes than the algorithm
-                learns.
-            Invalid: naming the first fields that are wrong, or a class with which the state would not fit.
-        """
+        """Labelled rows."""
         space, features = self.union, None
         if space is None:
             space = self._proposed(table)
@@ -93,12 +81,10 @@ class RowValidator:
         return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights, outside=outside)
 
     def _in_overlap(self, table: Table) -> Space:
-        """The feature space of labelled rows in an overlap: the old one if they have none of the new names.
+        """The feature space of labelled rows in an overlap: the old one if they have none of the new names, else all of
+        them.
 
         Such rows come from clients that do not know of the change; the old model learns them, the mapping does not.
-
-        Raises:
-            Invalid: some of the names of both spaces are there, and others are not.
         """
         old, union = self._existing(self.space), self._existing(self.union)
         new = union.names[old.raw_width :]
@@ -112,12 +98,7 @@ class RowValidator:
         return union
 
     def overlap(self, table: Table, ids: tuple[str, ...]) -> Overlap:
-        """Unlabelled rows with both sets of features.
-
-        Raises:
-            RequestConflict: no overlap is under way.
-            Invalid: naming the first fields that are wrong.
-        """
+        """Unlabelled rows with both sets of features."""
         if self.phase != "overlap":
             raise RequestConflict(
                 f"no overlap is under way: the phase is {self.phase}; begin a change of features first"
@@ -223,17 +204,11 @@ class RowValidator:
     # ---------------------------------------------------------------- labels
 
     def labels(self, table: Table, proposed: Space | None = None, *, tracked: bool = False) -> Labels:
-        """Labels as the model takes them: canonical values, or finite numbers (n,).
+        """Labels as the model takes them: canonical values, or finite numbers (n,); of classes with which the state
+        fits.
 
-        Args:
-            table: the rows.
-            proposed: the space of the rows, used where the model has none yet.
-            tracked: whether the rows were tracked, perhaps before their labels were retired.
-
-        Raises:
-            Invalid: a label of the wrong type, not among the declared ones, retired, or of a new class with which the
-                state would not fit.
-            RequestConflict: more classes than the algorithm learns.
+        ``proposed`` is the space of the rows, used where the model has none yet; ``tracked``: the rows were tracked,
+        perhaps before their labels were retired.
         """
         values = table.labels
         if not self._retired and isinstance(values, list) and values and not table.texts and self.known.knows(values):
@@ -248,11 +223,7 @@ class RowValidator:
         return found
 
     def bare_labels(self, table: Table) -> Labels:
-        """Labels regardless of the model's present classes: repeated ids are compared by them.
-
-        Raises:
-            Invalid: a label that no model of this configuration takes.
-        """
+        """Labels regardless of the model's present classes: repeated ids are compared by them."""
         values, path = table.labels or (), table.path("label")
         if self.config.task == "regression":
             return row_numbers.numbers(values, path, table.texts)
@@ -261,22 +232,14 @@ class RowValidator:
         return canonical_all(values, path)
 
     def labels_to_score(self, table: Table) -> Labels:
-        """Labels to compare predictions with; they add no classes.
-
-        Raises:
-            Invalid: a label of the wrong type, or not among the declared ones.
-        """
+        """Labels to compare predictions with, among the declared ones if there are any; they add no classes."""
         found = self.bare_labels(table)
         if isinstance(found, list) and self.config.labels is not None:
             self._check_classes(found, table.path("label"), None)
         return found
 
     def outside(self, table: Table) -> "list[Label | None] | Floats | None":
-        """The predictions of a model outside for each row, None or NaN if it has none; None if nothing was sent.
-
-        Raises:
-            Invalid: a value that no label can be.
-        """
+        """The predictions of a model outside for each row, None or NaN if it has none; None if nothing was sent."""
         values, path = table.served, table.path("served")
         if values is None:
             return None
@@ -335,11 +298,7 @@ def _read_by(schema: Schema, ignored: tuple[str, ...], others: bool) -> Schema:
 
 
 def _cells(space: Schema, rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]:
-    """Rows by name as cells of the features, None for an absent one.
-
-    Raises:
-        Invalid: a name that is not a feature.
-    """
+    """Rows by name as cells of the features, None for an absent one; ``Invalid`` for a name that is not a feature."""
     names = space.names
     if len(names) > 1 and {len(names)} == {*map(len, rows)}:
         pick = itemgetter(*names)

@@ -80,18 +80,7 @@ def _swapped(place: RowPlace, member: str, row: int) -> str:
 
 
 def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
-    """Refuse an empty batch, and one that is too large.
-
-    Args:
-        rows: the number of rows.
-        most: the largest number.
-        field: the field with the rows.
-        of: the kind of rows that the bound is for.
-
-    Raises:
-        Invalid: no rows.
-        TooLarge: too many rows (413).
-    """
+    """Refuse a batch without rows, and one of more than ``most`` (413); ``of`` says which rows the bound is for."""
     if rows == 0:
         raise Invalid.of(field, "has no rows", ">= 1 row")
     if rows > most:

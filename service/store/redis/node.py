@@ -184,15 +184,9 @@ class Pool:
 
 
 class Node:
-    """A server.
+    """A server at ``where``, the library's arguments of a connection; ``ValueError`` if one of them is not known.
 
-    Args:
-        where: the library's arguments of a connection: host and port, or path, credentials, certificates.
-        timeout_s: the most a round trip may take, with waiting for a free connection and connecting.
-        connections_max: size of the pool.
-
-    Raises:
-        ValueError: an argument is not known.
+    ``timeout_s`` is the most a round trip may take, with waiting for one of the ``connections_max`` of the pool.
     """
 
     def __init__(self, where: Mapping[str, Any], timeout_s: float, connections_max: int) -> None:

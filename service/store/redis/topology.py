@@ -53,11 +53,7 @@ class Topology:
         self._looked, self._turn = -math.inf, 0
 
     async def node(self, key: str | None) -> Node:
-        """The server in charge of a key; None: any that is in charge of something.
-
-        Raises:
-            StoreDown: it is not known.
-        """
+        """The server in charge of a key; None: any that is in charge of something. ``StoreDown`` if it is not known."""
         nodes = await self.nodes()
         if key is None:
             self._turn += 1
@@ -69,11 +65,7 @@ class Topology:
         return self._known[server]
 
     async def nodes(self) -> list[Node]:
-        """Every server in charge of something; waits for the first look-up, not for later ones.
-
-        Raises:
-            StoreDown: none is known.
-        """
+        """Every server in charge of something; ``StoreDown`` if the first look-up, which it waits for, finds none."""
         if not self._known:
             await asyncio.wait({self._search()}, timeout=self._timeout_s)
         if not self._known:
@@ -131,11 +123,7 @@ class Topology:
 
 
 def topology(url: StoreUrl, timeout_s: float, connections_max: int) -> Topology:
-    """The topology of the store at a URL.
-
-    Raises:
-        ValueError: the URL holds an option that is not known.
-    """
+    """The topology of the store at a URL; ``ValueError`` if it holds an option that is not known."""
     first = Node(url.where, timeout_s, connections_max)  # does not connect: it checks the options
 
     def make(server: ServerAddress) -> Node:

@@ -49,11 +49,7 @@ class StoreUrl(NamedTuple):
 
 
 def parse(url: str) -> StoreUrl:
-    """Read a URL.
-
-    Raises:
-        ValueError: it cannot be used; the message does not repeat it, since it may hold a password.
-    """
+    """Read a URL; ``ValueError`` if it cannot be used, which does not repeat it, since it may hold a password."""
     parts = urlsplit(url)
     if parts.scheme not in (*_SINGLE, *_MANY):
         raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) is not of a known kind: write {_FORMS}")
