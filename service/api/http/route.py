@@ -7,7 +7,7 @@ read for a client without one; and a JSON body is read strictly, where FastAPI w
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from time import perf_counter
 from typing import Any, Literal
 
@@ -33,9 +33,7 @@ from service.runtime.broadcast import OWNER
 logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")
 
 Rights = Literal["public", "read", "learn", "admin"]
-Answer = Callable[[Request], Awaitable[Response]]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-"""A function that answers every request, whatever happens."""
 PROBED = ("/healthz", "/readyz", "/metrics")  # routes for machines, which may add their own query parameters
 DEFAULT_DESCRIPTION = "Successful Response"  # FastAPI's description of an answer without a description
 KEY_CHECKED = "onepass.let_in"  # key of a request's scope: its API key has been checked and counted
@@ -117,23 +115,38 @@ class Route(APIRoute):
         return next((own.dependency for own in self.dependencies if isinstance(own.dependency, Needs)), None)
 
     def get_route_handler(self) -> Handler:
-        """FastAPI's handler behind the checks."""
-        handler, queries = super().get_route_handler(), self.queries
+        """FastAPI's handler behind the checks; each request gets an answer, whatever happens, and is counted."""
+        handler, queries, audited = super().get_route_handler(), self.queries, self.scope == "admin"
 
-        async def checked(request: Request) -> Response:
-            if self._guard is not None:
-                await self._guard(request)
-            if self.path not in PROBED:
-                known_queries(request, *queries)
-            if self.body_field is not None:
-                await _read_object(request, optional=not self.body_field.field_info.is_required())
+        async def answered(request: Request) -> Response:
+            started = perf_counter()
             try:
-                return await handler(request)
-            except RequestValidationError as error:
-                shape = None if self.body_field is None else self.body_field.field_info.annotation
-                raise invalid(error.errors(), shape) from None
+                response = await self._checked(request, handler, queries)
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged if it is our fault
+                response = refused(await with_models(error, request), request.method, self.path, self.refusal)
+            context: Context = request.app.context
+            if RESERVED in request.scope:
+                context.budget.release(request.scope)
+            context.observe(self.path, request.method, response.status_code, perf_counter() - started)
+            if audited:
+                asked = {"method": request.method, "route": self.path, "status": response.status_code}
+                audit.info("admin request", extra={**asked, "key": OWNER.get()})
+            return response
 
-        return answered(self.path, checked, self.refusal, audited=self.scope == "admin")
+        return answered
+
+    async def _checked(self, request: Request, handler: Handler, queries: tuple[str, ...]) -> Response:
+        if (guard := self._guard) is not None:
+            await guard(request)
+        if self.path not in PROBED:
+            known_queries(request, *queries)
+        field = None if self.body_field is None else self.body_field.field_info
+        if field is not None:
+            await _read_object(request, optional=not field.is_required())
+        try:
+            return await handler(request)
+        except RequestValidationError as error:
+            raise invalid(error.errors(), None if field is None else field.annotation) from None
 
 
 async def _read_object(request: Request, *, optional: bool) -> None:
@@ -148,33 +161,6 @@ async def _read_object(request: Request, *, optional: bool) -> None:
     bodies.media_type(request, (JSON,))
     parsed = await context.reader.call_if_large(len(body), json_body.json_object, body)
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
-
-
-def answered(
-    path: str, answer: Answer, refusal: Callable[[Exception], Response] = problem, *, audited: bool = False
-) -> Handler:
-    """An answer to every request, whatever happens, counted under the route's path.
-
-    What ``answer`` raises is answered by ``refusal``. With ``audited`` every request is logged, with the name of its
-    key.
-    """
-
-    async def handle(request: Request) -> Response:
-        started = perf_counter()
-        try:
-            response = await answer(request)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  answered, and logged if it is our fault
-            response = refused(await with_models(error, request), request.method, path, refusal)
-        context: Context = request.app.context
-        if RESERVED in request.scope:
-            context.budget.release(request.scope)
-        context.observe(path, request.method, response.status_code, perf_counter() - started)
-        if audited:
-            asked = {"method": request.method, "route": path, "status": response.status_code, "key": OWNER.get()}
-            audit.info("admin request", extra=asked)
-        return response
-
-    return handle
 
 
 async def with_models(error: BaseException, request: Request) -> BaseException:
