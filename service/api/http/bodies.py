@@ -13,7 +13,7 @@ from typing import cast
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Scope
 
-from core.problems import Invalid, Problem
+from core.problems import Problem
 from service.api.http.cross_site import is_browser
 from service.api.http.media import JSON, wrong_media
 from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
@@ -138,16 +138,6 @@ def _count(request: Request, size: int) -> None:
 def too_large(limit: int, how: str = "is larger") -> TooLarge:
     """The error for a body over the limit."""
     return TooLarge(f"the body {how} than {limit} bytes", [Problem("body", "is too large", f"<= {limit} bytes")])
-
-
-async def require_empty(request: Request, limit: int) -> None:
-    """Read the body of a request that takes none or an empty object; ``Invalid`` for another, ``WrongMedia`` for
-    another type from a browser.
-    """
-    if request.headers.get("content-type") is not None and is_browser(request.scope):
-        media_type(request, (JSON,))
-    if (await read_body(request, limit)).strip() not in (b"", b"{}"):
-        raise Invalid.of("body", "is not used by this route", "no body, or {}")
 
 
 GZIP = "gzip"

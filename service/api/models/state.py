@@ -17,7 +17,9 @@ from core.model import LearnerSpaces, save
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api.http import bodies
 from service.api.http.context import NAME, Ctx, IdempotencyKey, ModelName, iso
+from service.api.http.cross_site import is_browser
 from service.api.http.headers import LINES
+from service.api.http.media import JSON
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models.documents import shown
 from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel
@@ -77,7 +79,11 @@ class Replaced(BaseModel):
 
 
 async def _empty(ctx: Ctx, request: Request) -> None:
-    await bodies.require_empty(request, ctx.engine.bounds.body_bytes_max)
+    """The body is empty, or an empty object; from a browser of no other type."""
+    if request.headers.get("content-type") is not None and is_browser(request.scope):
+        bodies.media_type(request, (JSON,))
+    if (await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)).strip() not in (b"", b"{}"):
+        raise Invalid.of("body", "is not used by this route", "no body, or {}")
 
 
 EMPTY = Depends(_empty)

@@ -49,7 +49,8 @@ class RowRequest(Request):
         ``ClientDisconnect`` if the client has gone.
         """
         lines, bound = self.lines, min(limit, SMALL_BYTES)
-        if self._announced() > bound:
+        announced = lines.get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > bound:
             return None
         message: Mapping[str, Any] = await self._receive()
         while message.get("more_body", False) and len(message["body"]) <= bound:
@@ -69,11 +70,6 @@ class RowRequest(Request):
             return body
         self._left = message
         return None
-
-    def _announced(self) -> int:
-        """The length that the client has announced, in bytes; 0: none."""
-        length = self.lines.get(b"content-length", b"")
-        return int(length) if length.isdigit() else 0
 
 
 class RowRoute(Route):

@@ -74,22 +74,6 @@ class RowPlan:
         is_long: whether predicting a row takes so long that it needs a thread.
     """
 
-    __slots__ = (
-        "_asked",
-        "_classes",
-        "_config",
-        "_labels",
-        "_learners",
-        "_now",
-        "_retired",
-        "flops",
-        "is_long",
-        "size",
-        "space",
-        "to_learn",
-        "to_predict",
-    )
-
     def __init__(self, model: Model) -> None:
         own, now = model.own, model.own.switching.now
         self._now, self._config, self._labels = now, own.config, own.answers.seen

@@ -1,7 +1,6 @@
 """The rows of a request as they were read, in any format."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from core.problems import Invalid, Problem
@@ -56,7 +55,7 @@ class Table(NamedTuple):
 
     def path(self, member: str) -> FieldPath:
         """How errors name a member of each row."""
-        return partial(_swapped, self.place, member)
+        return lambda row: self.place(row, member)
 
     def first_names(self) -> tuple[Sequence[str] | Mapping[str, Any] | None, str]:
         """The names of the columns, or of the first row, None if it gives none; and how errors name them."""
@@ -73,10 +72,6 @@ class Table(NamedTuple):
         if self.texts:
             return values, lambda _, name: f"row 1, column {name}"
         return values, lambda at, _: f"data[0][{at}]"
-
-
-def _swapped(place: RowPlace, member: str, row: int) -> str:
-    return place(row, member)
 
 
 def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:

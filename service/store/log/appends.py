@@ -184,7 +184,8 @@ class LogWriter:
         known: list[Unavailable | bool] = []
         for at in range(0, len(answers), RECORDED_AT_ONCE):
             calls = [*map(_record_call, answers[at : at + RECORDED_AT_ONCE])]
-            known += map(_recorded, await self._connection.run(calls))
+            results = await self._connection.run(calls)
+            known += [failed(one) if isinstance(one, Exception) else one[0] == b"ok" for one in results]
         return known
 
 
@@ -228,11 +229,6 @@ def _record_call(answers: Answers) -> Call:
     for seen_id, version, answer in answers.items:
         args += (seen_id.encode(*TEXT), version, answer)
     return Call(RECORD, (keys.meta, keys.log, keys.idempotency), args)
-
-
-def _recorded(result: Any) -> Unavailable | bool:
-    """Whether answers were stored, or the store's error."""
-    return failed(result) if isinstance(result, Exception) else bool(result[0] == b"ok")
 
 
 def _appended_or_unavailable(request: Append, result: Any) -> Appended | Unavailable:
