@@ -12,12 +12,8 @@ class Backoff:
 
     Processes that lost the same server at the same moment do not come back together.
 
-    Args:
-        first_s: the bound of the first pause, and of the first one after ``reset``.
-        most_s: the largest bound.
-
-    Attributes:
-        first: whether the next pause is the first one.
+    ``first_s`` is the bound of the first pause, and of the first one after ``reset``; ``most_s`` is the largest bound.
+    ``first`` says whether the next pause is the first one.
     """
 
     def __init__(self, first_s: float, most_s: float) -> None:

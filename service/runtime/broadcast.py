@@ -24,11 +24,7 @@ BACKOFF_S, BACKOFF_S_MAX = 0.1, 2.0  # pause after a failure; it doubles up to t
 
 
 class EventSubscription:
-    """One follower of the stream.
-
-    Attributes:
-        over: set when the follower has to end.
-    """
+    """One follower of the stream; ``over`` is set when it has to end."""
 
     def __init__(self) -> None:
         self._news, self.over = asyncio.Event(), asyncio.Event()

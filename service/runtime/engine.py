@@ -68,9 +68,8 @@ class Freshness:
 class Engine:
     """Everything below the API.
 
-    Attributes:
-        companions: further background tasks, started, supervised and ended with the engine's own.
-        leaving: whether a stop was requested: the service still answers for a while, but balancers should send no more.
+    ``companions`` are further background tasks, started, supervised and ended with the engine's own. ``leaving``: a
+    stop was requested: the service still answers for a while, but balancers should send no more.
     """
 
     def __init__(self, store: Store, bounds: Bounds, failpoint: Callable[[str], None] | None = None) -> None:

@@ -71,11 +71,7 @@ class ListPosition(NamedTuple):
 class SummaryTable:
     """All models as they were read one after the other, in the order of their names.
 
-    ``began`` is when the first of them was read, by the loop's clock.
-
-    Attributes:
-        models: the models.
-        until: when its use ends, by the loop's clock.
+    ``began`` is when the first of them was read, and ``until`` when its use ends, by the loop's clock.
     """
 
     def __init__(self, began: float) -> None:

@@ -105,15 +105,11 @@ class _Bounded(HttpToolsProtocol):
     """One connection.
 
     The parser's callbacks raise the error; the parser stops, and uvicorn calls ``send_400_response`` for the answer.
-
-    Attributes:
-        deaf: whether to ignore all further input.
-        in_work: the request being answered, if others wait behind it.
     """
 
     gate: Gate
-    deaf = False
-    in_work: RequestResponseCycle
+    deaf = False  # whether to ignore all further input
+    in_work: RequestResponseCycle  # the request being answered, if others wait behind it
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)

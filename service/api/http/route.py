@@ -72,14 +72,10 @@ class Route(APIRoute):
 
     The docstring of its return type describes its answer, unless the decorator does. Its queries are those of its
     signature; unknown ones are refused.
-
-    Attributes:
-        refusal: an error as a response.
-        error_form: the name of its form in /openapi.json; "" for problem documents.
     """
 
-    refusal: Callable[[Exception], Response] = staticmethod(problem)
-    error_form = ""
+    refusal: Callable[[Exception], Response] = staticmethod(problem)  # an error as a response
+    error_form = ""  # the name of its form in /openapi.json; "" for problem documents
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
         summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")

@@ -84,9 +84,6 @@ class Committer:
 
     ``ping`` raises StoreDown while the store does not answer; ``failpoint`` is called with the name of a point where
     fault tests crash.
-
-    Attributes:
-        store_down: whether the store is known to be down; then requests are refused at once.
     """
 
     def __init__(
@@ -110,7 +107,7 @@ class Committer:
         self._asleep: asyncio.Future[None] | None = None  # an Event would ask for the loop, a system call for each row
         self._now = monotonic  # the loop's own clock, once it runs
         self._tasks: set[asyncio.Task[None]] = set()
-        self.store_down = False
+        self.store_down = False  # whether it is known to be; then requests are refused at once
 
     def ready(self, source: Source) -> None:
         """Register a model that has something to append and nothing in flight."""

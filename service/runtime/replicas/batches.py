@@ -27,19 +27,14 @@ ANSWER_BYTES = 250  # what an answer takes besides its own bytes: its dict entry
 
 
 class UnstoredAnswers:
-    """The answers of one model that the store may not have yet.
-
-    Attributes:
-        fresh: ids of requests of this process.
-        nbytes: memory they take, estimated.
-    """
+    """The answers of one model that the store may not have yet."""
 
     __slots__ = ("_held", "fresh", "nbytes")
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[int, bytes]] = {}
-        self.fresh: dict[str, None] = {}
-        self.nbytes = 0
+        self.fresh: dict[str, None] = {}  # ids of requests of this process
+        self.nbytes = 0  # memory they take, estimated
 
     def __len__(self) -> int:
         return len(self._held)

@@ -18,15 +18,11 @@ logger = logging.getLogger(__name__)
 
 
 class LogReader:
-    """Brings replicas to the heads of their logs.
-
-    Attributes:
-        tail_lost_at: when the loss of a log's tail was last detected, seconds since the epoch.
-    """
+    """Brings replicas to the heads of their logs."""
 
     def __init__(self, log: Log, loader: Loader, stats: Stats, models: ModelCache) -> None:
         self._log, self._loader, self._stats, self._models = log, loader, stats, models
-        self.tail_lost_at = 0.0
+        self.tail_lost_at = 0.0  # when the loss of a log's tail was last detected, seconds since the epoch
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
         """Apply entries of the log, up to the version ``last``; skips those that are applied already.

@@ -87,18 +87,12 @@ class Inbox(Protocol):
 
 @dataclass(slots=True)
 class Saved:
-    """What the snapshots of a model hold.
+    """What the snapshots of a model hold."""
 
-    Attributes:
-        log_bytes: bytes of entries applied since the last snapshot.
-        size, version: of the last snapshot; version -1 if there is none.
-        lock: held while one is written.
-    """
-
-    log_bytes: int = 0
-    size: int = 0
-    version: int = -1
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    log_bytes: int = 0  # bytes of entries applied since the last snapshot
+    size: int = 0  # of the last snapshot
+    version: int = -1  # of the last snapshot; -1 if there is none
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while one is written
 
     def record(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
         """Record a snapshot, which holds ``log_bytes`` of what was applied."""

@@ -38,19 +38,12 @@ class Script:
 
 
 class Call(NamedTuple):
-    """One call of a script, or a plain command.
+    """One call of a script, or a plain command."""
 
-    Attributes:
-        script: None for a plain command.
-        keys: what the script changes; all share a hash tag, and the first one decides where the call goes.
-        args: the script's arguments; all words of a plain command.
-        asking: it goes to a server that is taking the key's slot over.
-    """
-
-    script: Script | None
-    keys: Sequence[str]
-    args: Sequence[bytes | str | int]
-    asking: bool = False
+    script: Script | None  # None for a plain command
+    keys: Sequence[str]  # what the script changes; all share a hash tag, and the first one decides where the call goes
+    args: Sequence[bytes | str | int]  # the script's arguments; all words of a plain command
+    asking: bool = False  # it goes to a server that is taking the key's slot over
 
 
 class UnreplicatedResult(NamedTuple):

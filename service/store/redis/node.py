@@ -26,12 +26,7 @@ _NOTHING = object()
 
 
 class Line(asyncio.Protocol):
-    """One connection.
-
-    Attributes:
-        hear: if set, it is given every message and reply, and the error that ends the connection.
-        ended: why it can be used no more; None while it can.
-    """
+    """One connection; ``hear``, if set, is given every message and reply, and the error that ends the connection."""
 
     def __init__(self) -> None:
         self._reader = hiredis.Reader(replyError=reply_error, notEnoughData=_NOTHING)
@@ -40,7 +35,7 @@ class Line(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self.hear: Callable[[Any], None] | None = None
-        self.ended: Exception | None = None
+        self.ended: Exception | None = None  # why it can be used no more
 
     def send(self, commands: Sequence[Command], timeout_s: float) -> "asyncio.Future[list[Any]]":
         """Send commands; their replies, errors among them as values, have to come within ``timeout_s``.

@@ -39,11 +39,7 @@ ONLY = ("", 0)
 
 
 class Topology:
-    """The servers in charge, and which has what.
-
-    Attributes:
-        sole: the server that has all keys; None: it is not known, or there is more than one.
-    """
+    """The servers in charge, and which has what; ``sole`` has all keys, None: not known, or there is more than one."""
 
     def __init__(self, find: Find, make: Callable[[ServerAddress], Node], slots: Slots, timeout_s: float) -> None:
         self._find, self._make, self._slots, self._timeout_s = find, make, slots, timeout_s

@@ -31,21 +31,13 @@ ServerAddress = tuple[str, int]
 
 
 class StoreUrl(NamedTuple):
-    """A parsed URL.
+    """A parsed URL."""
 
-    Attributes:
-        kind: how the server in charge is found.
-        where: the library's arguments of a connection; without host and port where those have to be found.
-        seeds: Sentinels, or nodes of the cluster.
-        service: the name of the primary that Sentinels know.
-        sentinel: arguments of the connections to Sentinels.
-    """
-
-    kind: Literal["single", "sentinel", "cluster"]
-    where: dict[str, Any]
-    seeds: tuple[ServerAddress, ...] = ()
-    service: str = ""
-    sentinel: Mapping[str, Any] = MappingProxyType({})
+    kind: Literal["single", "sentinel", "cluster"]  # how the server in charge is found
+    where: dict[str, Any]  # the library's arguments of a connection; without host and port where those have to be found
+    seeds: tuple[ServerAddress, ...] = ()  # Sentinels, or nodes of the cluster
+    service: str = ""  # the name of the primary that Sentinels know
+    sentinel: Mapping[str, Any] = MappingProxyType({})  # arguments of the connections to Sentinels
 
 
 def parse(url: str) -> StoreUrl:
