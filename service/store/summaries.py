@@ -13,10 +13,11 @@ import msgspec
 
 from core.model import Summary
 from service.store.keys import cached_keys
-from service.store.log.scripts import SUMMARY
+from service.store.lua import script
 from service.store.redis.connection import Call
 
 FORMAT = 1  # version of the record; one with another number is not read
+SUMMARY = script("store_summary", "summary")
 DOWN = "down"  # the phase of a model that is out of service
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Any]).decode

@@ -10,7 +10,7 @@ from service.runtime.commit import answerer
 from service.runtime.engine import Engine
 from service.runtime.replicas.follower import Follower
 from service.runtime.replicas.replica import Replica
-from service.store.log import scripts
+from service.store.log import appends
 from service.store.log.codec import Tracked
 
 PLANTS: dict[str, Callable[[], None]] = {}
@@ -35,9 +35,9 @@ def _slow_followers() -> None:
 @plant
 def ids_are_learned_again() -> None:
     """The append script ignores that an id was seen."""
-    source = scripts.APPEND.source.replace("local record = known[id] or records[id]", "local record = records[id]")
-    assert source != scripts.APPEND.source
-    scripts.APPEND.__init__(source)
+    source = appends.APPEND.source.replace("local record = known[id] or records[id]", "local record = records[id]")
+    assert source != appends.APPEND.source
+    appends.APPEND.__init__(source)
 
 
 @plant

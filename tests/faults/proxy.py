@@ -8,7 +8,7 @@ from typing import Literal
 
 import hiredis
 
-from service.store.log.scripts import APPEND
+from service.store.log.appends import APPEND
 
 Fate = Literal["drop", "delay", "swallow", "cut", "garble"]
 """What happens to the picked append:

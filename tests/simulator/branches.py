@@ -13,7 +13,8 @@ from service.runtime.replicas.loader import Loader
 from service.runtime.replicas.replica import Replica
 from service.store.drift import drift
 from service.store.keys import ModelKeys
-from service.store.log.scripts import APPEND, READ_AFTER
+from service.store.log.appends import APPEND
+from service.store.log.log import READ_AFTER
 from service.store.redis.connection import Call
 from service.store.states import snapshots, states
 from service.store.states.states import States

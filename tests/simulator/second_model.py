@@ -15,7 +15,8 @@ from service.errors import OnepassError
 from service.runtime.commit.committer import BACKOFF_S
 from service.runtime.replicas.replica import Replica
 from service.store.keys import ModelKeys
-from service.store.log.scripts import APPEND, READ_AFTER, RECORD
+from service.store.log.appends import APPEND, RECORD
+from service.store.log.log import READ_AFTER
 from tests.simulator.clients import anonymous
 from tests.simulator.member import Member
 from tests.simulator.network import Trip

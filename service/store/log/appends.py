@@ -12,7 +12,7 @@ from core.model import STATE_VERSION
 from service.errors import StoreDown, Unavailable, WritersFull
 from service.store.keys import TEXT, cached_keys
 from service.store.log.entries import Code, RawEntry, entries, name_of
-from service.store.log.scripts import APPEND, RECORD, WRITER_LIFE_MS, WRITERS_MAX
+from service.store.lua import script
 from service.store.redis.connection import Call, Connection, Safety, UnreplicatedResult
 
 SEGMENTS_MAX = 1000  # most segments of one entry; the server's Lua cannot pass on many more in one command
@@ -20,6 +20,15 @@ ITEMS_MAX = 1000  # most answers of one model that are stored at once: by one ca
 LARGE_APPEND_BYTES = 2**20  # larger appends travel by themselves, so that others need not wait for them
 RECORDED_AT_ONCE = 16  # sets of answers in one round trip; they change a thousand ids each
 SOON_BYTES_MAX = 2**20  # most bytes of entries in one reply on the connection that carries the rows of all models
+
+WRITER_LIFE_MS = 600_000
+"""How long the last append of a process is remembered: far longer than it is sent again after a lost reply."""
+WRITERS_MAX = 512  # processes whose appends a model remembers; one more is refused while none of them can be forgotten
+APPEND = script(
+    "append_quick", "basics", "look", "sweep", "store_summary", "join", "append",
+    WRITER_LIFE_MS=WRITER_LIFE_MS, WRITERS_MAX=WRITERS_MAX,
+)  # fmt: skip
+RECORD = script("basics", "join", "record")
 
 _log = logging.getLogger(__name__)
 

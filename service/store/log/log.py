@@ -29,9 +29,11 @@ from typing import NamedTuple
 from service.store.keys import ModelKeys, cached_keys, raw
 from service.store.log.appends import SOON_BYTES_MAX, LogWriter, SeenId, decode_seen, failed
 from service.store.log.entries import Code, ReadOn, read_on
-from service.store.log.scripts import LOOKUP, READ_AFTER
+from service.store.lua import script
 from service.store.redis.connection import Call
 
+READ_AFTER = script("basics", "join", "read_after")
+LOOKUP = script("basics", "look", "lookup")
 READ_BYTES_MAX = 4 * 2**20
 """Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
 

@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 import pytest
 
-from service.store.log.scripts import READ_AFTER
+from service.store.log.log import READ_AFTER
 from tests.faults.load import Client, Load, rows
 from tests.faults.processes import BROKEN
 from tests.faults.rebuild import bare, judge, learnt, repeat

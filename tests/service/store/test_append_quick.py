@@ -3,14 +3,14 @@
 import re
 
 from service.store.catalog import Catalog
-from service.store.log import appends, scripts
+from service.store.log import appends
 from service.store.log.appends import NamedState, SegmentIn
 from service.store.lua import script
 from tests.service.store_fixtures import INCARNATION, Model, one
 
 WHOLE = script(
     "basics", "look", "sweep", "store_summary", "join", "append",
-    WRITER_LIFE_MS=scripts.WRITER_LIFE_MS, WRITERS_MAX=scripts.WRITERS_MAX,
+    WRITER_LIFE_MS=appends.WRITER_LIFE_MS, WRITERS_MAX=appends.WRITERS_MAX,
 )  # fmt: skip
 
 

@@ -11,9 +11,8 @@ from service.errors import WritersFull
 from service.store.keys import ModelKeys
 from service.store.log import codec, log_page
 from service.store.log.append_notices import AppendNotice, AppendNotices
-from service.store.log.appends import SOON_BYTES_MAX, Answers, SeenId, SegmentIn
+from service.store.log.appends import RECORD, SOON_BYTES_MAX, WRITER_LIFE_MS, WRITERS_MAX, Answers, SeenId, SegmentIn
 from service.store.log.log import Head
-from service.store.log.scripts import RECORD, WRITER_LIFE_MS, WRITERS_MAX
 from tests.service.store_fixtures import INCARNATION, Model, by_name, many, one
 
 
