@@ -78,11 +78,8 @@ def create_app(
 ) -> routes.App:
     """The app with its routes and pages; ``app.context`` must be set before the first request.
 
-    Args:
-        lifespan: starts and stops its collaborators.
-        origins: whose pages may use the API (CORS).
-        root_path: under which a proxy has put the service.
-        spans: what makes spans of requests, a TracerProvider; None: nothing does.
+    ``lifespan`` starts and stops its collaborators; pages of ``origins`` may use the API (CORS); a proxy has put the
+    service under ``root_path``; ``spans``, a TracerProvider, makes spans of requests.
     """
     app = routes.App(
         title=TITLE,

@@ -88,11 +88,7 @@ class EmbeddedStore:
         self._child: _Child | None = None
 
     def start(self) -> str:
-        """Start the server and return its URL; returns at once where it runs already.
-
-        Raises:
-            CannotStart: the directory is in use or unusable, there is no server to start, or it does not come up.
-        """
+        """Start the server and return its URL, at once if it runs already; ``CannotStart`` says what is in the way."""
         if self.alive():
             return self.url
         try:

@@ -40,9 +40,7 @@ class Publisher:
     async def publish(self, replica: Replica) -> None:
         """Publish the alarms that the replica's outbox holds; those it gets meanwhile, too.
 
-        Raises:
-            Unavailable: the store did not answer, or has no room; nothing is lost.
-            ModelDown: the model is out of service.
+        ``Unavailable`` if the store did not answer, or has no room: nothing is lost. ``ModelDown`` if the model is.
         """
         asking = replica.published == NOTHING  # just loaded: most of its alarms may be published
         while replica.unpublished:

@@ -69,10 +69,8 @@ class Broadcast:
         return following
 
     def subscribe(self) -> EventSubscription:
-        """Open a client stream for the current owner; ``leave`` ends it.
-
-        Raises:
-            StreamsFull: the service or the owner has the maximum number open, or the service is stopping.
+        """Open a client stream for the current owner, which ``leave`` ends; ``StreamsFull`` if there are too many, or
+        on stop.
         """
         if self._stopping or self.open >= STREAMS_MAX:
             raise StreamsFull("the service is stopping" if self._stopping else "the maximum number of streams is open")

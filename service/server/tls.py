@@ -11,13 +11,8 @@ from typing import Any
 def options(certificate: Path | None, key: Path | None, clients: Path | None) -> dict[str, Any]:
     """The arguments of ``uvicorn.Config`` for https; empty if the service speaks plain HTTP.
 
-    Args:
-        certificate: PEM file of the certificate and its chain.
-        key: PEM file of its private key; None: it is in the same file.
-        clients: PEM file of the authorities of client certificates, which are required then; None: not required.
-
-    Raises:
-        ValueError: settings or files that cannot be used.
+    All are PEM files: the ``certificate`` and its chain; its private ``key``, None if it is in the same file; the
+    authorities of ``clients``, whose certificates are required then. ``ValueError`` for what cannot be used.
     """
     given = {"ONEPASS_TLS_CERT": certificate, "ONEPASS_TLS_KEY": key, "ONEPASS_TLS_CA": clients}
     for name, file in given.items():

@@ -82,10 +82,8 @@ class Actor:
     ) -> "asyncio.Future[Reply]":
         """Queue a segment; resolves when it is committed and applied.
 
-        Args:
-            segment: what to commit; its ``ids`` are remembered.
-            digests: one per id.
-            pending: the tracked prediction this feedback answers.
+        ``digests`` are of its ids, which are remembered; ``pending`` is the tracked prediction that this feedback
+        answers.
 
         Raises:
             QueueFull: the maximum number of requests, or of their bytes, is waiting.

@@ -319,9 +319,7 @@ class AnswerWriter:
     async def record(self, replica: Replica, version: int) -> None:
         """Write to the store every answer up to a version (a snapshot may follow then).
 
-        Raises:
-            Unavailable: the store did not answer, or could not store them.
-            RequestConflict: the replica does not join its log.
+        ``Unavailable`` if the store cannot take them; ``RequestConflict`` if the replica does not join its log.
         """
         sets = _sets(replica, replica.answers.up_to(version))
         for answers, known in zip(sets, await self._log.record_answers(sets), strict=True):

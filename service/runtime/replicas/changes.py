@@ -29,11 +29,8 @@ Admit = Callable[[Demand], None]
 def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
     """The change as a segment of the log; None if the model has these values already and there is no id.
 
-    ``asked`` are the new values by field, as sent; ``admit`` checks that the model would fit.
-
-    Raises:
-        Invalid: naming each field that cannot be changed, or is wrong.
-        Conflict: features cannot get categories now.
+    ``asked`` are the new values by field, as sent; ``admit`` checks that the model would fit. ``Invalid`` names each
+    wrong field, ``Conflict``: features cannot get categories now.
     """
     changes = plans.plan_change(model, asked)
     config, features, _, fields = changes[0]
@@ -93,11 +90,8 @@ def withdraw(model: Model, name: str, ids: tuple[str, ...]) -> Withdraw:
 
 
 def promote(model: Model, name: str, ids: tuple[str, ...], force: bool) -> Promote:
-    """The promotion of a challenger to the model's own learner, as a segment.
-
-    Raises:
-        NotFound: there is none of that name.
-        RequestConflict: it has not been shown to be better, which only ``force`` overrides.
+    """The promotion of a challenger to the model's own learner, as a segment; ``NotFound`` if there is none of that
+    name, ``RequestConflict`` if it is not shown to be better, which only ``force`` overrides.
     """
     challenger_of(model, name)
     if not force and (why := plans.unproven(model, name)) is not None:

@@ -55,10 +55,7 @@ class Loader:
     async def load(self, name: str, from_before: int | None = None) -> Replica:
         """A replica at the head of its log; with ``from_before`` rebuilt at least from that version on.
 
-        Raises:
-            NotFound: no such model.
-            ModelDown: its configuration, snapshots or log cannot be used.
-            StoreDown: the store did not answer.
+        ``NotFound`` if there is no such model, ``ModelDown`` if its configuration, snapshots or log cannot be used.
         """
         try:
             meta = await self._store.catalog.read(name)

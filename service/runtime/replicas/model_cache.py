@@ -172,10 +172,8 @@ class ModelCache:
     async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
         """Create a model, or find the one that was created with the same configuration; and whether it is new.
 
-        Raises:
-            RequestConflict: a model of that name was created with another configuration, and has another one now.
-            Invalid: the state would not fit the model limit.
-            ModelLost: the store has lost the model of that name, but this process holds it.
+        ``RequestConflict`` if the model of that name has another configuration, ``Invalid`` if the state would not fit
+        the limit, ``ModelLost`` if the store has lost the model, but this process holds it.
         """
         await self.confirm(name)
         size = DECLARED_BYTES * width_of(config.features or ())

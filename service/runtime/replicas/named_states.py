@@ -48,10 +48,8 @@ async def take_over(
 ) -> Reply:
     """Make a model take over a state, which ``save.from_bytes`` has accepted before, by an entry of its log.
 
-    ``source`` is "restore" or "import"; ``ids`` and their ``digests`` recognise a repeated request.
-
-    Raises:
-        OnepassError: as for any request; the pieces that were written expire.
+    ``source`` is "restore" or "import"; ``ids`` and their ``digests`` recognise a repeated request. If it fails, the
+    pieces that were written expire.
     """
     named = await in_thread_if_large(len(state), digest, state)
     await states.write(replica.name, replica.incarnation, named, state)
@@ -61,8 +59,7 @@ async def take_over(
 async def in_pieces(states: States, replica: Replica, sent: SegmentIn) -> SegmentIn:
     """A segment as it is to be appended: if it is large, its bytes are written in pieces, which the entry names.
 
-    Raises:
-        OnepassError: the pieces cannot be written; those that were written expire.
+    If that fails, those that were written expire.
     """
     size = len(sent.blob)
     if size <= NAMED_BYTES:

@@ -44,17 +44,8 @@ def identity_of(
 ) -> Identity:
     """The identity of a request: by the id of its one row, by the ids of its rows, or else by its Idempotency-Key.
 
-    Args:
-        key: the header; if the body has ids, it only tells proxies that they may retry.
-        given: the ids in the body.
-        prefix: of these ids.
-        sent: what an Idempotency-Key covers, in parts.
-        ids_max: most ids in one request.
-        place: names one of them for errors.
-
-    Raises:
-        Invalid: an invalid id.
-        TooLarge: too many ids.
+    The ``key`` covers what was ``sent``, in parts; if the body has ids (``given``), it only tells proxies that they may
+    retry. ``place`` names an id for errors: ``Invalid`` for a wrong one, ``TooLarge`` for more than ``ids_max``.
     """
     if given is None:
         if key is None:

@@ -70,13 +70,8 @@ class _Way(NamedTuple):
 class Connection:
     """One store. Unless they say otherwise, methods raise StoreDown or StoreFull where it did not answer, or cannot.
 
-    Args:
-        url: see url.py.
-        timeout_s: the most a round trip to a server may take, with waiting for a free connection and connecting.
-        connections_max: size of the pool of each server.
-
-    Raises:
-        ValueError: the URL cannot be used; the message does not repeat it, since it may hold a password.
+    A round trip to a server takes ``timeout_s`` at most, with waiting for one of the ``connections_max`` connections of
+    its pool. Raises as ``url.parse``.
     """
 
     def __init__(self, url: str, timeout_s: float, connections_max: int = 16) -> None:

@@ -40,8 +40,7 @@ class Line(asyncio.Protocol):
     def send(self, commands: Sequence[Command], timeout_s: float) -> "asyncio.Future[list[Any]]":
         """Send commands; their replies, errors among them as values, have to come within ``timeout_s``.
 
-        Raises:
-            ConnectionError, OSError, RedisError: the connection has ended; nothing was sent.
+        An OSError or RedisError if the connection has ended: then nothing was sent.
         """
         # The stub of pack_command knows tuples of one item only.
         self._write(b"".join(map(hiredis.pack_command, commands)))  # type: ignore[arg-type]
@@ -113,14 +112,8 @@ class Line(asyncio.Protocol):
 async def connect(where: AbstractConnection, timeout_s: float) -> Line:
     """A connection that the server has let in; the caller bounds the time that it takes to make it.
 
-    Args:
-        where: a connection of the client library's, which is not used but for what it knows: address, credentials,
-            certificates.
-        timeout_s: the most that the answer to the credentials may take.
-
-    Raises:
-        ConnectionError, TimeoutError, OSError: it cannot be made.
-        RedisError: the server refuses it.
+    ``where`` is a connection of the client library's, which is not used but for what it knows: address, credentials,
+    certificates; the answer to the credentials may take ``timeout_s``. OSError, or the library's, if it cannot be made.
     """
     loop = asyncio.get_running_loop()
     if isinstance(where, UnixDomainSocketConnection):
@@ -202,9 +195,8 @@ class Node:
     async def send(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands in one round trip; errors that the server answers come as values.
 
-        Raises:
-            ConnectionError, TimeoutError, OSError: it is not known which of them were carried out.
-            RedisError: the server refuses the connection.
+        After a ConnectionError, TimeoutError or OSError it is not known which were carried out; RedisError: it refuses
+        all.
         """
         return await self._pool.call(commands, self._timeout_s)
 
