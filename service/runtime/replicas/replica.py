@@ -91,17 +91,12 @@ class Saved:
 
     log_bytes: int = 0  # bytes of entries applied since the last snapshot
     size: int = 0  # of the last snapshot
-    version: int = -1  # of the last snapshot; -1 if there is none
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while one is written
 
     def record(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
         """Record a snapshot, which holds ``log_bytes`` of what was applied."""
         self.log_bytes = max(0, self.log_bytes - log_bytes)  # the replica may have reloaded meanwhile
-        self.size, self.version = info.bytes, info.version
-
-    def take_over(self, loaded: "Saved") -> None:
-        """Continue with what was loaded."""
-        self.log_bytes, self.size, self.version = loaded.log_bytes, loaded.size, loaded.version
+        self.size = info.bytes
 
 
 class SummaryState:
@@ -291,7 +286,7 @@ class Replica:
         """Continue from a state that was loaded from snapshot and log; the caller holds the lock."""
         self.model, self.version, self.uid = loaded.model, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
-        self.saved.take_over(loaded.saved)
+        self.saved.log_bytes, self.saved.size = loaded.saved.log_bytes, loaded.saved.size
         self.progress.at_head(self.version)
         self.summary.stored, self.summary.written = loaded.summary.stored, loaded.summary.written
         self.summary.computed = -1
