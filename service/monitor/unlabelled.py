@@ -15,7 +15,7 @@ import msgspec
 from core.contract import Floats
 from core.entry import ServedPrediction
 from core.features import Space
-from core.model.unlabelled_watch import KIND, UnlabelledWatch, facts
+from core.model.unlabelled_watch import UnlabelledWatch, facts
 from service.errors import Unavailable
 from service.runtime.replicas.replica import Replica
 from service.store.drift.drift import DriftStream
@@ -33,8 +33,6 @@ Found = tuple[str, str, int, int, bytes]
 
 class Unlabelled:
     """The watches of one process; counts the events that it has put into the store (``published``)."""
-
-    kind = KIND
 
     def __init__(self, stream: DriftStream) -> None:
         self._stream = stream
