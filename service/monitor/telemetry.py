@@ -77,11 +77,9 @@ class Telemetry:
 
     def _health(self) -> Iterator[Metric]:
         """Whether the service and its store work; reveals nothing about models."""
-        engine = self._engine
-        yield metric("store_up", int(engine.store_ok is True and not engine.committer.store_down))
-        yield metric("store_full", int(engine.store.connection.full))
-        yield metric("hints", int(engine.notices.hearing))
-        yield metric("ready", int(engine.ready()[0]))
+        ready, checks = self._engine.ready()
+        found = (("store_up", checks["store"]), ("store_full", not checks["room"]), ("hints", checks["hints"]))
+        yield from (metric(name, int(bool(value))) for name, value in (*found, ("ready", ready)))
 
     def _runtime(self) -> Iterator[Metric]:
         """The runtime's counters, and what it holds."""
