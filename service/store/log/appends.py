@@ -182,7 +182,7 @@ class LogWriter:
         """
         calls = [*map(_append_call, requests)]
         results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
-        return [*map(_appended_or_unavailable, requests, results)]
+        return [*map(_appended, requests, results)]
 
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
@@ -240,22 +240,32 @@ def _record_call(answers: Answers) -> Call:
     return Call(RECORD, (keys.meta, keys.log, keys.idempotency), args)
 
 
-def _appended_or_unavailable(request: Append, result: Any) -> Appended | Unavailable:
+def _appended(request: Append, result: Any) -> Appended | Unavailable:
     """The result of an append, or the store's error."""
     if isinstance(result, Exception):
         return failed(result)
     if isinstance(result, UnreplicatedResult):
-        appended = _appended_or_unavailable(request, result.result)
+        appended = _appended(request, result.result)
         return structs.replace(appended, safe=False) if isinstance(appended, Appended) else appended
     if result[0] == b"crowded":
         return WritersFull(
             f"{WRITERS_MAX} processes have appended to model {request.name} in the last "
             f"{WRITER_LIFE_MS // 60_000} minutes, which is the limit: nothing was learned"
         )
+    code, head, head_uid = result[0].decode(), result[1], result[2].decode()
+    if code != "ok":
+        return Appended(code, head, head_uid)
     try:
-        return _appended(request, result)
+        made, time_ms, complete, segments, found, full = result[3:]
+        outs: tuple[SegmentOut, ...] = (_ADDED,)
+        if segments != [b"added"]:
+            full_segment = _FULL if full is None else structs.replace(_FULL, remembered=remembered_ids(*full))
+            outs = tuple([full_segment if answered == b"full" else _segment(answered) for answered in segments])
+        after = entries(found, request.version) if found else ()
     except (IndexError, ValueError):  # takes this model down, not the pipeline
-        return Appended("foreign", result[1], result[2].decode())
+        return Appended("foreign", head, head_uid)
+    reaches_made = bool(complete) and len(after) == len(found)
+    return Appended(code, head, head_uid, made or None, time_ms, outs, after, reaches_made)
 
 
 def failed(error: Exception) -> Unavailable:
@@ -266,20 +276,6 @@ def failed(error: Exception) -> Unavailable:
     down = StoreDown("the store gave an unexpected answer")
     down.__cause__ = error
     return down
-
-
-def _appended(request: Append, answer: list[Any]) -> Appended:
-    code, head, head_uid = answer[0].decode(), answer[1], answer[2].decode()
-    if code != "ok":
-        return Appended(code, head, head_uid)
-    made, time_ms, complete, segments, found, full = answer[3:]
-    outs: tuple[SegmentOut, ...] = (_ADDED,)
-    if segments != [b"added"]:
-        full_segment = _FULL if full is None else structs.replace(_FULL, remembered=remembered_ids(*full))
-        outs = tuple([full_segment if answered == b"full" else _segment(answered) for answered in segments])
-    after = entries(found, request.version) if found else ()
-    reaches_made = bool(complete) and len(after) == len(found)
-    return Appended(code, head, head_uid, made or None, time_ms, outs, after, reaches_made)
 
 
 def remembered_ids(count: int, first_due_ms: int, now_ms: int) -> RememberedIds:
