@@ -78,8 +78,9 @@ class Engine:
         self.pending = Pending(store.connection)
         self.state_budget = StateBudget(2 * bounds.model_bytes_max)
         self.loader = Loader(store, self.stats)
+        self.notices = AppendNotices(store.connection, writer)
         self.models = ModelCache(
-            store, self.loader, self.stats, budget_bytes=bounds.budget_bytes, model_bytes_max=bounds.model_bytes_max
+            self.loader, self.notices, budget_bytes=bounds.budget_bytes, model_bytes_max=bounds.model_bytes_max
         )
         self.committer = Committer(
             store.log, self.stats, bounds.committer, ping=store.connection.ping, failpoint=failpoint
@@ -94,9 +95,8 @@ class Engine:
             keep=bounds.snapshots_kept,
             least_bytes=bounds.snapshot_min_bytes,
         )
-        self.reader = LogReader(store.log, self.loader, self.stats, self.models)
+        self.reader = LogReader(self.loader, self.models)
         self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint)
-        self.notices = AppendNotices(store.connection, writer)
         shared = Shared(
             committer=self.committer,
             reader=self.reader,

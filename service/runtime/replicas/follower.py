@@ -38,7 +38,6 @@ class Follower:
         self._reading = 0
         self._swept = 0
         self._new = asyncio.Event()
-        models.came, models.left = notices.want, notices.drop
 
     async def run(self) -> None:
         """Follow forever; the supervisor restarts it if it dies."""

@@ -50,7 +50,7 @@ class Loader:
     """Loads and reloads replicas."""
 
     def __init__(self, store: Store, stats: Stats) -> None:
-        self._store, self._stats = store, stats
+        self.store, self.stats = store, stats
 
     async def load(self, name: str, from_before: int | None = None) -> Replica:
         """A replica at the head of its log; with ``from_before`` rebuilt at least from that version on.
@@ -58,7 +58,7 @@ class Loader:
         ``NotFound`` if there is no such model, ``ModelDown`` if its configuration, snapshots or log cannot be used.
         """
         try:
-            meta = await self._store.catalog.read(name)
+            meta = await self.store.catalog.read(name)
             if meta is None:
                 raise no_model(name)
             if meta.state_version != STATE_VERSION:
@@ -70,7 +70,7 @@ class Loader:
         except Exception as error:
             logger.exception("model %s could not be loaded", name)
             raise ModelDown(f"model {name}: it could not be loaded: {error!r}") from error
-        self._stats.loads += 1
+        self.stats.loads += 1
         logger.debug("loaded model %s: version %d, %d bytes", name, replica.version, replica.nbytes)
         return replica
 
@@ -103,7 +103,7 @@ class Loader:
         if len(run) > 1:
             return MergedEntries(run)
         (own,) = run
-        states = self._store.states
+        states = self.store.states
         if own.records:
             entry = codec.of_records(own.raw, own.records)
         else:
@@ -115,7 +115,7 @@ class Loader:
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; starts again if another replica replaces the snapshots while they are read."""
         for _ in range(ATTEMPTS_MAX):
-            known = await self._store.snapshots.list(meta.name, meta.incarnation)
+            known = await self.store.snapshots.list(meta.name, meta.incarnation)
             try:
                 older = [info for info in known if from_before is None or info.version < from_before]
                 replica = await self._from_snapshot(meta, older)
@@ -128,27 +128,27 @@ class Loader:
         raise StoreDown(f"model {meta.name} could not catch up with its snapshots")
 
     async def _replaced(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> bool:
-        return await self._store.snapshots.list(meta.name, meta.incarnation) != known
+        return await self.store.snapshots.list(meta.name, meta.incarnation) != known
 
     async def _from_snapshot(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> Replica:
         for info in known:
             try:
                 return await self._restored(meta, info)
             except ValueError as error:
-                if not {*known} <= {*await self._store.snapshots.list(meta.name, meta.incarnation)}:
+                if not {*known} <= {*await self.store.snapshots.list(meta.name, meta.incarnation)}:
                     raise _Replaced from error
-                self._stats.corrupt_snapshots += 1
+                self.stats.corrupt_snapshots += 1
                 logger.error("model %s: skipping the snapshot of version %d: %s", meta.name, info.version, error)  # noqa: TRY400
         return await self._first(meta)
 
     async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
-        blob = await self._store.snapshots.read(meta.name, meta.incarnation, info)
+        blob = await self.store.snapshots.read(meta.name, meta.incarnation, info)
         # The model's algorithm has been imported; its challengers' may not have been, and only the state names them.
         size = len(blob) if len(blob) > THREAD_BYTES or CHALLENGERS not in bytes(blob) else THREAD_BYTES + 1
         model, stamp = await in_thread_if_large(size, save.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it is of another model or version than it says")
-        code = await self._store.log.joins(meta.name, meta.incarnation, info.version, str(stamp["uid"]))
+        code = await self.store.log.joins(meta.name, meta.incarnation, info.version, str(stamp["uid"]))
         if code not in ("ok", "gone"):
             raise ValueError(f"it does not join the log ({code})")
         replica = self._replica(meta, model, info.version, str(stamp["uid"]), info.time_ms)
@@ -172,7 +172,7 @@ class Loader:
         return self._replica(meta, model, 0, meta.incarnation, meta.created_ms)
 
     def _replica(self, meta: ModelMeta, model: Model, version: int, uid: str, time_ms: int) -> Replica:
-        replica = Replica(meta.name, meta.incarnation, meta.created_ms, model, version, uid, time_ms, self._stats)
+        replica = Replica(meta.name, meta.incarnation, meta.created_ms, model, version, uid, time_ms, self.stats)
         replica.summary = SummaryState(meta.summary)
         replica.measure()
         return replica
@@ -180,7 +180,7 @@ class Loader:
     async def _rebuild(self, replica: Replica) -> None:
         """Apply the tail of the log."""
         while True:
-            more = await self._store.log.read_after(
+            more = await self.store.log.read_after(
                 replica.name, replica.incarnation, replica.version, replica.uid, READ_BYTES_MAX, ENTRIES_MAX
             )
             if more.code == "gone":

@@ -8,10 +8,8 @@ from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.replicas.loader import ENTRIES_MAX, Loader
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import PATH_MAX, Replica
-from service.runtime.stats import Stats
 from service.store.log.appends import SOON_BYTES_MAX
 from service.store.log.entries import OTHER, RawEntry, ReadOn
-from service.store.log.log import Log
 from service.store.states.states import StateLost
 
 logger = logging.getLogger(__name__)
@@ -20,8 +18,8 @@ logger = logging.getLogger(__name__)
 class LogReader:
     """Brings replicas to the heads of their logs."""
 
-    def __init__(self, log: Log, loader: Loader, stats: Stats, models: ModelCache) -> None:
-        self._log, self._loader, self._stats, self._models = log, loader, stats, models
+    def __init__(self, loader: Loader, models: ModelCache) -> None:
+        self._log, self._loader, self._stats, self._models = loader.store.log, loader, loader.stats, models
         self.tail_lost_at = 0.0  # when the loss of a log's tail was last detected, seconds since the epoch
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:

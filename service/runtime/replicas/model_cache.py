@@ -19,12 +19,12 @@ from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission
 from service.runtime.admission import Demand
-from service.runtime.replicas.loader import Loader, Store, load_algorithm_of
+from service.runtime.replicas.loader import Loader, load_algorithm_of
 from service.runtime.replicas.replica import Inbox, Ledger, Replica
 from service.runtime.replicas.summaries import SummaryWriter
-from service.runtime.stats import Stats
 from service.runtime.threads import DECLARED_BYTES, in_thread_if_large
 from service.store.log import codec
+from service.store.log.append_notices import AppendNotices
 from service.store.summaries import encode_first
 
 logger = logging.getLogger(__name__)
@@ -41,27 +41,24 @@ class ModelCache:
     Attributes:
         ledger: the memory in use.
         attach: makes the inbox of a loaded replica.
-        came, left: called with the name of each model that is loaded, and of each that is dropped.
         on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None
             without a publisher. With one, a snapshot is written only after the alarms up to its version are published,
             and a model with unpublished alarms stays in memory.
         summaries: writes the summaries of loaded models that have changed.
     """
 
-    def __init__(self, store: Store, loader: Loader, stats: Stats, *, budget_bytes: int, model_bytes_max: int) -> None:
-        self._store, self._loader, self._stats = store, loader, stats
+    def __init__(self, loader: Loader, notices: AppendNotices, *, budget_bytes: int, model_bytes_max: int) -> None:
+        self._store, self._loader, self._notices, self._stats = loader.store, loader, notices, loader.stats
         self._budget_bytes, self._model_bytes_max = budget_bytes, model_bytes_max
         self._loaded: OrderedDict[str, Replica] = OrderedDict()
         self.ledger = Ledger()
         self.on_alarm: Callable[[Replica], None] | None = None
         self.publish: Callable[[Replica], Awaitable[None]] | None = None
-        self.summaries = SummaryWriter(store.catalog)
+        self.summaries = SummaryWriter(loader.store.catalog)
         self._down: dict[str, tuple[str, float]] = {}  # models that could not be loaded: why, and until when to say so
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._slots = asyncio.Semaphore(LOADS_MAX)
         self.attach: Callable[[Replica], Inbox]
-        self.came: Callable[[str], None]
-        self.left: Callable[[str], None]
 
     @property
     def loaded(self) -> list[Replica]:
@@ -142,7 +139,7 @@ class ModelCache:
     def _take_in(self, replica: Replica) -> None:
         self._loaded[replica.name] = replica
         replica.ledger = self.ledger
-        self.came(replica.name)
+        self._notices.want(replica.name)
         self.ledger.used += replica.nbytes
         replica.on_alarm = self.on_alarm
         replica.notify()
@@ -287,7 +284,7 @@ class ModelCache:
         if replica is not None:
             replica.ledger, replica.lost = None, False
             self.summaries.detach(replica)
-            self.left(name)
+            self._notices.drop(name)
             self.ledger.used -= replica.nbytes
             replica.let_go()
 
