@@ -24,7 +24,7 @@ from service.api.rows import interval, tracking
 from service.api.rows.batches import read_batch, read_row
 from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.formats.json_tables import PREDICT
-from service.api.rows.idempotency import read_rows, validator_of
+from service.api.rows.idempotency import read_rows
 from service.api.rows.interval import level_of
 from service.api.rows.large_answers import ROW_BYTES, large_answer
 from service.api.rows.predicted import Explained, Predicted, explained
@@ -106,7 +106,7 @@ async def predict_asked(
     """
     level = level_of(ask.interval, replica.model.config.task)
     table = Table([ask.features], alone, served=None if ask.served is None else [ask.served])
-    outside = tracking.outside_of(validator_of(ctx, replica), table, bool(ask.track))
+    outside = tracking.outside_of(ctx, replica, table, bool(ask.track))
     space, raw, prediction, served, explanation = await _predicted(ctx, replica, ask, table, size)
     answer = _answer(replica, prediction, level)
     answer.explanation = explanation
@@ -151,7 +151,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     if track:
         ctx.keys.allow(request.scope[LINES], "learn", name)
         check_size(len(table.rows), tracking.rows_most(replica.model), of=" that are tracked, for this model")
-    outside = tracking.outside_of(validator_of(ctx, replica), table, track)
+    outside = tracking.outside_of(ctx, replica, table, track)
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
         found = await predict_many(replica, space, raw, level, keep=track)

@@ -18,7 +18,6 @@ from service.api.http.context import Context
 from service.api.rows.idempotency import validator_of
 from service.errors import IdsFull, PendingFull, RequestConflict, Unavailable, no_model
 from service.runtime.replicas.replica import Replica
-from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table
 from service.runtime.threads import in_thread_if_large
 from service.store.due_labels import GRACE_MS
@@ -55,7 +54,7 @@ def rows_most(model: Model) -> int:
     return max(1, min(ROWS_MAX, VALUES_MAX // values))
 
 
-def outside_of(validator: RowValidator, table: Table, track: bool) -> Sequence[Label | float | None] | None:
+def outside_of(ctx: Context, replica: Replica, table: Table, track: bool) -> Sequence[Label | float | None] | None:
     """What a model outside predicted for rows that are tracked; None if nothing was sent.
 
     ``Invalid`` names a value that no label can be, or the field if the rows are not tracked.
@@ -64,7 +63,7 @@ def outside_of(validator: RowValidator, table: Table, track: bool) -> Sequence[L
         return None
     if not track:
         raise Invalid.of("served", "is for tracked rows: otherwise send it with the label", '"track": true')
-    found = validator.outside(table)
+    found = validator_of(ctx, replica).outside(table)
     if isinstance(found, np.ndarray):
         return [None if math.isnan(value) else value for value in found.tolist()]
     return found
