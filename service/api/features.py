@@ -53,7 +53,7 @@ ShownFeatures = list[str | FeatureEntry]
 class SwitchBody(RequestBody):
     """A step in a change of features."""
 
-    action: Literal["begin", "complete", "abort"] = Field(
+    action: changes.Action = Field(
         description="`begin` an overlap in which rows carry both sets of features, `complete` or `abort` it."
     )
     features: Annotated[Features | None, SkipValidation] = Field(  # core.features reports what is wrong with each
@@ -61,7 +61,7 @@ class SwitchBody(RequestBody):
         description="`begin`: the whole new space. Names that the model already has are kept: a bare name with its "
         "present declaration, an object of the same type with new categories or bounds.",
     )
-    mapping: Literal["linear", "kernel"] | None = Field(
+    mapping: changes.Recovery | None = Field(
         None, description="`begin`: how to recover old features from new ones. Default: linear."
     )
     force: bool = Field(False, description="`complete`: even with fewer than five rows for the mapping.")

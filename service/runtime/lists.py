@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextvars import Context
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from service.store.catalog import Catalog, Listed, Wanted
 from service.store.summaries import StoredSummary, down
 
 Order = Literal["rows", "updated", "worst"]
-ORDERS: tuple[Order, ...] = ("rows", "updated", "worst")
+ORDERS: tuple[Order, ...] = get_args(Order)
 REFRESH_S, REFRESH_S_MIN = 5.0, 0.5
 """The longest and the shortest use of a table; in between, so long that reading takes ``SHARE`` of the time."""
 SHARE = 0.05

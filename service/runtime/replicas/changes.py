@@ -4,7 +4,7 @@ They are checked against the model as it is now; apply checks again, since anoth
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -19,8 +19,8 @@ from service.errors import NotFound, RequestConflict
 from service.runtime import admission
 from service.runtime.admission import Demand
 
-ACTIONS = ("begin", "complete", "abort")
 Action = Literal["begin", "complete", "abort"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
 Recovery = Literal["linear", "kernel"]
 Admit = Callable[[Demand], None]
 """Checks that the changed model would fit in memory; raises Invalid."""
