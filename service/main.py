@@ -27,8 +27,6 @@ from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_REPEATED = "Invalid HTTP request received."
-
 
 class Server(uvicorn.Server):
     """The server of one app, with a drain before the stop, and ``grace``, the bound on all that follows it."""
@@ -112,9 +110,9 @@ def _config(settings: Settings, app: App, grace: Grace, ssl: Mapping[str, Any]) 
 
 
 def _not_repeated(record: logging.LogRecord) -> bool:
-    """Drop lines of uvicorn that repeat ours: the traceback of CannotStart, and each refused connection."""
+    """Drop a line of uvicorn that repeats ours: the traceback of CannotStart."""
     text = record.getMessage()
-    return not (text.startswith("Traceback") and "CannotStart" in text) and not text.startswith(_REPEATED)
+    return not (text.startswith("Traceback") and "CannotStart" in text)
 
 
 def _end_process() -> None:

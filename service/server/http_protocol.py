@@ -21,6 +21,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from starlette.responses import Response
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -35,7 +36,7 @@ from service.server.progress import STALL_S, Progress
 logger = logging.getLogger(__name__)
 # Called for every request, where super() costs as much as they do.
 _on_body, _on_message_begin = HttpToolsProtocol.on_body, HttpToolsProtocol.on_message_begin
-_data_received, _on_headers_complete = HttpToolsProtocol.data_received, HttpToolsProtocol.on_headers_complete
+_on_headers_complete = HttpToolsProtocol.on_headers_complete
 _on_response_complete = HttpToolsProtocol.on_response_complete
 
 HEAD_BYTES_MAX = 65_536
@@ -104,7 +105,7 @@ class _Flow(FlowControl):
 class _Bounded(HttpToolsProtocol):
     """One connection.
 
-    The parser's callbacks raise the error; the parser stops, and uvicorn calls ``send_400_response`` for the answer.
+    The parser's callbacks raise the error, and the parser stops.
     """
 
     gate: Gate
@@ -178,7 +179,15 @@ class _Bounded(HttpToolsProtocol):
 
     def _feed(self, data: bytes) -> None:
         self._stale_bytes += len(data)  # the callbacks set it to 0 whenever bytes become part of a request
-        _data_received(self, data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except HttpParserError:  # what the parser, or one of the callbacks below, rejects
+            if not self.deaf:
+                self._refuse(self._refusal or BadHead("this is not an HTTP/1.1 request"))
+        except HttpParserUpgrade as wish:
+            self._read_without_upgrade(data[wish.args[0] :])
+            return
         if self.deaf:
             return
         if self._stale_bytes > HEAD_BYTES_MAX or (self._in_head and len(self.headers) > HEAD_LINES_MAX):
@@ -191,10 +200,20 @@ class _Bounded(HttpToolsProtocol):
         elif self._body.begun:
             self._body.end()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
-        """Answer a request that the parser, or one of the callbacks below, rejects."""
-        if not self.deaf:
-            self._refuse(self._refusal or BadHead("this is not an HTTP/1.1 request"))
+    def _read_without_upgrade(self, rest: bytes) -> None:
+        """Read a head again without its ``Upgrade``, for which the parser skips the body; servers may ignore it.
+
+        Java's client asks for HTTP/2 in this way with every request.
+        """
+        parser = self.parser
+        head = b"%s %s HTTP/%s\r\n" % (parser.get_method(), self.url, parser.get_http_version().encode())
+        lines = [b"%s: %s\r\n" % line for line in self.headers if line[0] != b"upgrade"]
+        self.parser = HttpRequestParser(self)
+        self._feed(b"".join([head, *lines, b"\r\n", rest]))
+
+    def _should_upgrade(self) -> bool:
+        """Whether uvicorn leaves a head with ``Upgrade`` alone; CONNECT, which the parser takes for one, has none."""
+        return self.parser.get_method() != b"CONNECT"
 
     # ---------------------------------------------------------------- what the parser finds
 
