@@ -169,6 +169,8 @@ async def with_models(error: BaseException, request: Request) -> BaseException:
         found, more = await context.engine.store.catalog.names(LISTED_MAX, wanted=covers)
     except (OnepassError, asyncio.CancelledError):
         return error  # the store went down, or the key expired, after the model was not found
+    except Exception as fault:  # noqa: BLE001  of the service, or of a store with foreign data: answered and logged
+        return fault
     names, (problem,) = [name for name, _ in found], error.problems
     meant = suggestion(request.path_params.get("name"), names) or (f"; {MODELS}" if more else "")
     return NotFound(f"{error.detail}{meant}", [problem._replace(allowed=names)])

@@ -9,6 +9,7 @@ from functools import partial
 import httpx
 import pytest
 from fastapi import FastAPI
+from redis.exceptions import ResponseError
 
 from service.api import routes
 from service.api.http.headers import begin_request, log_fields
@@ -234,6 +235,22 @@ async def test_a_request_is_answered_alike_whoever_routes_it(start):
     assert found["app"] == found["fastapi"]
     assert [401, 200, 200] == found["app"][:3]
     assert [401, 403, 200] == found["app"][15:18]
+
+
+async def test_a_list_of_models_that_fails_is_answered_and_logged(api, monkeypatch, caplog):
+    """The answer for an unknown model lists others; if that fails, it fails as any request does, whoever routes it."""
+
+    async def names(*_, **__):
+        raise ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value")
+
+    monkeypatch.setattr("service.store.catalog.Catalog.names", names)
+    for method, path in (("GET", "/models/nobody"), ("POST", "/models/nobody/predict"), ("GET", "/v2/models/nobody")):
+        found = await api.ask(method, path, **({"json": ROW} if method == "POST" else {}))
+        problem(found, 500)
+        assert "x-request-id" in found.headers
+    assert ["GET", "POST", "GET"] == [line.message.split()[0] for line in caplog.records if line.exc_info]
+    counted = (await api.ask("GET", "/metrics")).text
+    assert 'onepass_requests_total{method="POST",route="/models/{name}/predict",status="500"} 1.0' in counted
 
 
 BODY = json.dumps({"features": {"a": 1, "b": 2}}).encode()
