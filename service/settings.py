@@ -15,7 +15,7 @@ def _lower(value: Any) -> Any:
 
 
 File = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
-"""A file that need not be; an empty variable names none."""
+"""A file or directory that need not be; an empty variable names none."""
 
 
 class Settings(BaseSettings):
@@ -29,7 +29,7 @@ class Settings(BaseSettings):
         "redis+cluster://); empty: a private one.",
     )
     data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
-    socket_dir: Path | None = Field(
+    socket_dir: File = Field(
         None,
         description="Directory of the private store's socket, for volumes that cannot hold one; empty: the data "
         "directory.",

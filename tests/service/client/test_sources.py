@@ -109,6 +109,13 @@ def test_log_levels_in_any_case() -> None:
     assert ["info", "info", "warning"] == levels
 
 
+def test_an_empty_variable_names_no_file_or_directory() -> None:
+    """The working directory is not meant either."""
+    names = ("tls_cert", "tls_key", "tls_ca", "socket_dir")
+    settings = gather({}, None, {f"ONEPASS_{name.upper()}": "" for name in names}).settings
+    assert [None] * len(names) == [getattr(settings, name) for name in names]
+
+
 def test_what_is_no_setting_is_named_with_what_was_meant() -> None:
     """Of variables and of files; what is far from all settings has no suggestion."""
     Path("a.toml").write_text("prot = 1\n")
