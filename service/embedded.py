@@ -156,7 +156,7 @@ class EmbeddedStore:
             os.close(lock)  # the child keeps its copy, and with it the lock
         while not private.answers(self._socket):
             if not self._child.alive():
-                raise CannotStart(f"{server} exited immediately; {self._log_tail()}")
+                raise CannotStart(f"{server} exited immediately; {self.why()}")
             if time.monotonic() > deadline:
                 raise CannotStart(f"{server} was not ready after {self._start_timeout_s:g} s; {self._log_tail()}")
             time.sleep(_POLL_S)

@@ -325,6 +325,15 @@ def test_corrupt_data_are_refused_with_the_servers_own_words(start, directory):
         assert ["x"] == redis.keys()
 
 
+def test_a_start_on_a_full_disk_says_so(start, directory, monkeypatch):
+    """The server cannot write there why it ends."""
+    aof = stopped(start, directory)
+    aof.write_bytes(b"#" + aof.read_bytes())
+    monkeypatch.setattr(embedded, "FREE_BYTES_MIN", 2**62)
+    with pytest.raises(CannotStart, match=r"exited immediately; no space is left on the disk of .*ONEPASS_DATA_DIR"):
+        start()
+
+
 def test_a_directory_that_cannot_be_used_is_named(start, directory):
     """With the setting it comes from."""
     (directory / "file").write_text("")
