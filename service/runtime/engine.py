@@ -187,7 +187,7 @@ class Engine:
 
     def _missed(self, error: StoreDown) -> None:
         if self.store_ok is not False:
-            logger.warning("the store does not answer; feedback gets 503 until it does: %s", error.detail)
+            logger.warning("the store cannot be used; feedback gets 503 until it can: %s", error.detail)
         self.store_ok = False
 
     async def _look(self) -> None:

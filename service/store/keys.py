@@ -32,6 +32,8 @@
     onepass:{onepass:labels}:due        ZSET  "NAME INC" -> when to look for labels that are due, ms, see due_labels.py
     onepass:{onepass:labels}:marked     HASH  "NAME INC" -> when such a prediction was last announced, ms
 
+    onepass:nothing                     never there: only a store that takes writes lets it be deleted
+
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for an entry; "INC" when the model is deleted;
 
 The hash tag {NAME} puts all keys of one model in one slot, so that one script can change them together. Everything but
@@ -47,6 +49,7 @@ DRIFT_PUBLISHED = f"{_DRIFT_SLOT}published"
 DRIFT_ALARMS = f"{_DRIFT_SLOT}alarms"
 DRIFT_WEBHOOKS = f"{_DRIFT_SLOT}webhooks"
 TOMBSTONES = f"{_DRIFT_SLOT}tombstones"
+NOTHING = "onepass:nothing"
 LABELS_DUE, LABELS_MARKED = "onepass:{onepass:labels}:due", "onepass:{onepass:labels}:marked"
 
 

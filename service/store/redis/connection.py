@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from redis import exceptions
 
 from service.errors import StoreDown, StoreFull
+from service.store.keys import NOTHING
 from service.store.redis.node import Command, Line, Node
 from service.store.redis.redis_errors import unavailable, word_of
 from service.store.redis.topology import topology
@@ -133,9 +134,12 @@ class Connection:
             self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
 
     async def ping(self) -> None:
-        """Return if the store answers; of a cluster, any node that is in charge of something."""
+        """Return if the store answers, and is no read-only replica; of a cluster, any node in charge of something."""
         with suppress(StoreFull):  # it answers so while it cannot write to its disk
-            await self._told(("PING",))
+            if self.topology.sole is None:
+                await self._told(("PING",))
+            else:  # a replica that is read-only answers a ping, but deletes nothing, not even what is not there
+                await self.ask(("DEL", NOTHING))
 
     async def durability(self) -> Durability:
         """What an acknowledged write survives, as far as the store tells: on the weakest of its servers."""

@@ -75,7 +75,7 @@ async def test_nothing_is_sent_twice(hangs_up):
             await connection.ping()
         (answer,) = await connection.run([Call(None, ("x",), ("SET", "x", "y"))], large_bytes=1)
         assert isinstance(answer, StoreDown)
-        assert ["EVALSHA", "PING", "SET"] == fake.got
+        assert ["EVALSHA", "DEL", "SET"] == fake.got
 
 
 async def test_a_store_that_is_down_is_found_out_at_once():
@@ -97,6 +97,16 @@ async def test_a_store_that_is_down_is_found_out_at_once():
         errors += await Log(connection).append([Model(connection).asks()] * 2)
         assert [(StoreDown, "the store cannot be reached")] * 11 == [(type(e), e.detail) for e in errors]
         assert 2.0 > time.monotonic() - started
+
+
+async def test_a_read_only_replica_is_no_store(connection):
+    """It answers and can be read, but no label would be learned; as the primary again it is used."""
+    await connection.ping()
+    await connection.ask(("REPLICAOF", "127.0.0.1", "1"))
+    with pytest.raises(StoreDown, match="is a read-only replica"):
+        await connection.ping()
+    await connection.ask(("REPLICAOF", "NO", "ONE"))
+    await connection.ping()
 
 
 async def test_a_store_that_comes_back_is_used_again(server, model):
