@@ -27,7 +27,7 @@ _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
 _DURABLE: dict[tuple[str, ...], Durability] = {("yes", "everysec"): "everysec", ("yes", "always"): "always"}
 FULL_SHOWN_S = 10.0  # how long a store that has refused a write for lack of room is taken for full
 HOPS_MAX = 4  # how often a command follows a slot that moves
-_ELSEWHERE = ("MOVED", "READONLY", "CLUSTERDOWN")  # errors after which the topology is looked up again
+_ELSEWHERE = ("MOVED", "READONLY", "UNBLOCKED", "CLUSTERDOWN")  # errors after which the topology is looked up again
 
 
 class Script:

@@ -14,6 +14,7 @@ _FULL = {
 }
 _CANNOT = {
     "READONLY": "the store is a read-only replica",
+    "UNBLOCKED": "the store has become a replica",
     "LOADING": "the store is loading its data",
     "NOREPLICAS": "the store has too few replicas to write",
     "BUSY": "the store is busy",

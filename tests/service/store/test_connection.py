@@ -1,6 +1,7 @@
 """The connection: a store that is down is said to be down at once, and nothing is sent twice; what its URL says."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -99,14 +100,21 @@ async def test_a_store_that_is_down_is_found_out_at_once():
         assert 2.0 > time.monotonic() - started
 
 
-async def test_a_read_only_replica_is_no_store(connection):
-    """It answers and can be read, but no label would be learned; as the primary again it is used."""
-    await connection.ping()
-    await connection.ask(("REPLICAOF", "127.0.0.1", "1"))
-    with pytest.raises(StoreDown, match="is a read-only replica"):
+async def test_a_read_only_replica_is_no_store(server):
+    """It answers and can be read, but no label would be learned; reads that wait end; later it may be used again."""
+    async with connected(server.url) as connection:
+        waiting = asyncio.create_task(connection.ask(("XREAD", "BLOCK", "4000", "STREAMS", "nothing", "0")))
+        while not re.search(rb"flags=b .* cmd=xread", (await connection.ask(("CLIENT", "LIST")))[0]):
+            await asyncio.sleep(0.01)
+        try:
+            await connection.ask(("REPLICAOF", "127.0.0.1", "1"))
+            with pytest.raises(StoreDown, match="has become a replica"):
+                await waiting
+            with pytest.raises(StoreDown, match="is a read-only replica"):
+                await connection.ping()
+        finally:
+            await connection.ask(("REPLICAOF", "NO", "ONE"))
         await connection.ping()
-    await connection.ask(("REPLICAOF", "NO", "ONE"))
-    await connection.ping()
 
 
 async def test_a_store_that_comes_back_is_used_again(server, model):
