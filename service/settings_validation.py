@@ -39,5 +39,7 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     if settings.redis_url:
         # a URL that cannot be is found here
         Connection(settings.redis_url.get_secret_value(), settings.store_timeout_s)
+    elif settings.min_replicas:
+        raise ValueError("ONEPASS_MIN_REPLICAS: the private store has no replicas; set ONEPASS_REDIS_URL too")
     guard = Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies))
     return ValidSettings(keys, origins, guard, webhooks, webhook_key)

@@ -84,6 +84,7 @@ def test_secrets_from_files() -> None:
         ("ONEPASS_REDIS_URL", "redis://canary:port"),
         ("ONEPASS_HOST", "0.0.0.0"),
         ("ONEPASS_ROOT_PATH", "ml"),
+        ("ONEPASS_MIN_REPLICAS", "1"),
         ("ONEPASS_TLS_CERT", "missing.pem"),
     ],
 )
