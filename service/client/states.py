@@ -13,6 +13,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
@@ -54,7 +55,7 @@ def export(
         raise Misused(f"{file} is there already; --force replaces it")
     with service.session() as session, _written(file) as out:
         done: dict[str, Any] = (
-            _export_all(session, out) if name is None else {"name": name, "bytes": out.write(_state(session, name))}
+            _export_all(session, out) if name is None else {"name": name, "bytes": out.write(state_of(session, name))}
         )
     what = name or counted(done["models"], "model")
     if file != "-":
@@ -101,8 +102,15 @@ def _named(models: list[dict[str, str]], became: str) -> str:
     )
 
 
-def _state(session: Session, name: str, **params: str) -> bytes:
-    return session.request("GET", path_of(name, "state"), params=params, timeout=TIMEOUT).content
+def state_of(session: Session, name: str) -> bytes:
+    """The state with all that is on the log; that of the service where the store, or the model in it, is lost."""
+    ask = partial(session.request, "GET", path_of(name, "state"), timeout=TIMEOUT)
+    try:
+        return ask(params={"consistency": "strong"}).content
+    except Refused as refused:
+        if refused.status != httpx.codes.SERVICE_UNAVAILABLE:
+            raise
+        return ask().content
 
 
 def _put(session: Session, name: str, state: bytes) -> httpx.Response:
@@ -137,7 +145,7 @@ def _export_all(session: Session, out: IO[bytes]) -> dict[str, Any]:
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         for name in _listed(session):
             try:
-                state = _state(session, name)
+                state = state_of(session, name)
             except Refused as refused:
                 if refused.status != httpx.codes.NOT_FOUND:  # else it was deleted since it was listed
                     left_out.append({"name": name, "detail": str(refused)})
@@ -214,7 +222,7 @@ def _import_member(session: Session, name: str, state: bytes, replace: bool) -> 
     try:
         model, digest = session.found(name), state_digest(state)
         learned = model is not None and model["rows"] > 0
-        if model is not None and digest and digest == state_digest(_state(session, name, consistency="strong")):
+        if model is not None and digest and digest == state_digest(state_of(session, name)):
             return "skipped", ""
         if learned and not replace:
             return "refused", "is here with another state; --overwrite replaces it"

@@ -23,7 +23,7 @@ def tiny_disk(tmp_path):
 
 
 def test_a_full_disk_causes_no_storm_of_restarts(serve, tiny_disk):
-    """Labels are refused, the store restarts a few times, one log line says why; with free space all recovers."""
+    """Labels are refused, the store restarts a few times, the log says why; with free space all recovers."""
     service = serve(DATA_DIR=tiny_disk / "data", DURABILITY="always", STORE_TIMEOUT_S=1.0).start()
     service.create()
     row = {"features": {"a": 1.0}, "label": "x"}
@@ -45,7 +45,7 @@ def test_a_full_disk_causes_no_storm_of_restarts(serve, tiny_disk):
     assert 25 == refused
     assert 10 > service.metric("store_restarts")
     assert 1 == service.log.count("the private store has died")
-    assert 1 == service.log.count("no space is left on the disk")
+    assert 1 <= service.log.count("no space is left on the disk") <= 2  # it died, and perhaps it could not start
     ballast.unlink()
     assert 200 == eventually(200, service.ready)
     assert 200 == eventually(200, lambda: service.request("POST", "/models/m/feedback", row | {"id": "after"}).status)

@@ -15,7 +15,8 @@ import pytest
 
 from service.client import private, states
 from service.client.failures import Interrupted
-from service.client.states import state_digest
+from service.client.session import Session
+from service.client.states import state_digest, state_of
 from tests.service.client.fixtures import Shell, answering
 
 
@@ -293,6 +294,18 @@ def test_models_out_of_service_are_left_out(shell: Shell, tmp_path: Path) -> Non
     assert {"file": str(tmp_path / "tar"), "models": 1, "bytes": 5, "left_out": left_out} == json.loads(said)
     assert (1, "1 model left out\n  b: model b is out of service\n") == (status, complained.partition(": ")[2])
     assert b"state" == content(tmp_path / "tar", "a")
+
+
+def test_a_state_has_all_that_is_on_the_log() -> None:
+    """A service that is behind catches up first; where the store is away its own state is taken."""
+    for away in (False, True):
+
+        def answer(request: httpx.Request, away: bool = away) -> httpx.Response:
+            strong = request.url.params.get("consistency") == "strong"
+            return httpx.Response(503 if strong and away else 200, content=b"up to date" if strong else b"its own")
+
+        with Session("http://service", transport=httpx.MockTransport(answer)) as session:
+            assert (b"its own" if away else b"up to date") == state_of(session, "a")
 
 
 @pytest.mark.parametrize("last", [(200, b"breaks off"), (401, b"{}")])
