@@ -16,6 +16,7 @@ def _lower(value: Any) -> Any:
 
 File = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
 """A file or directory that need not be; an empty variable names none."""
+DATA_DIR = Path("onepass-data")
 
 
 class Settings(BaseSettings):
@@ -28,7 +29,9 @@ class Settings(BaseSettings):
         description="Redis or Valkey that keeps the models (redis://, rediss://, unix://, redis+sentinel://, "
         "redis+cluster://); empty: a private one.",
     )
-    data_dir: Path = Field(Path("onepass-data"), description="Directory of the private store; one service at a time.")
+    data_dir: Annotated[Path, BeforeValidator(lambda value: value or DATA_DIR)] = Field(
+        DATA_DIR, description="Directory of the private store; one service at a time."
+    )
     socket_dir: File = Field(
         None,
         description="Directory of the private store's socket, for volumes that cannot hold one; empty: the data "

@@ -113,8 +113,9 @@ def test_log_levels_in_any_case() -> None:
 def test_an_empty_variable_names_no_file_or_directory() -> None:
     """The working directory is not meant either."""
     names = ("tls_cert", "tls_key", "tls_ca", "socket_dir")
-    settings = gather({}, None, {f"ONEPASS_{name.upper()}": "" for name in names}).settings
+    settings = gather({}, None, {f"ONEPASS_{name.upper()}": "" for name in (*names, "data_dir")}).settings
     assert [None] * len(names) == [getattr(settings, name) for name in names]
+    assert Path("onepass-data") == settings.data_dir
 
 
 def test_what_is_no_setting_is_named_with_what_was_meant() -> None:
