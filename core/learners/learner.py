@@ -80,7 +80,17 @@ class RowLearner(Holder):
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        return self.learn(X, NONE_GIVEN)
+        n = X.shape[0]
+        if self.regression:
+            out = np.empty((2, n))
+            self.run_rows(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, NO_VALUE, out)
+            return Prediction(out[0], None, out[1] if self.deviates else None)
+        value, out = np.empty(n, np.int64), np.empty((n, self.classes))
+        if self.classes:
+            self.run_rows(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, out)
+        else:
+            value.fill(-1)
+        return Prediction(value, out)
 
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
@@ -96,10 +106,7 @@ class RowLearner(Holder):
             self.run_rows(X, numbers, discounts, weights, NO_VALUE, out)
             return Prediction(out[0], None, out[1] if self.deviates else None)
         value, out = np.empty(n, np.int64), np.empty((n, self.classes))
-        if self.classes:
-            self.run_rows(X, y.astype(np.float64), discounts, weights, value, out)
-        else:
-            value.fill(-1)
+        self.run_rows(X, y.astype(np.float64), discounts, weights, value, out)
         return Prediction(value, out)
 
     def _sizes(self, found: Counts) -> Counts:
