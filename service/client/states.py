@@ -13,7 +13,6 @@ import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
@@ -102,15 +101,18 @@ def _named(models: list[dict[str, str]], became: str) -> str:
     )
 
 
+def _state(session: Session, name: str, **params: str) -> bytes:
+    return session.request("GET", path_of(name, "state"), params=params, timeout=TIMEOUT).content
+
+
 def state_of(session: Session, name: str) -> bytes:
     """The state with all that is on the log; that of the service where the store, or the model in it, is lost."""
-    ask = partial(session.request, "GET", path_of(name, "state"), timeout=TIMEOUT)
     try:
-        return ask(params={"consistency": "strong"}).content
+        return _state(session, name, consistency="strong")
     except Refused as refused:
         if refused.status != httpx.codes.SERVICE_UNAVAILABLE:
             raise
-        return ask().content
+        return _state(session, name)
 
 
 def _put(session: Session, name: str, state: bytes) -> httpx.Response:
@@ -222,7 +224,7 @@ def _import_member(session: Session, name: str, state: bytes, replace: bool) -> 
     try:
         model, digest = session.found(name), state_digest(state)
         learned = model is not None and model["rows"] > 0
-        if model is not None and digest and digest == state_digest(state_of(session, name)):
+        if model is not None and digest and digest == state_digest(_state(session, name, consistency="strong")):
             return "skipped", ""
         if learned and not replace:
             return "refused", "is here with another state; --overwrite replaces it"
