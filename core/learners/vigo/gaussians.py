@@ -14,6 +14,7 @@ class. Rows count within +-1e75 per column, variances from 1e-150 on, and a dist
 import math
 
 import numpy as np
+from scipy.special import fdtrc
 
 from core.contract import Floats, Header
 from core.learners.vigo import kernels as at
@@ -63,8 +64,6 @@ def explain(state: at.Gaussians, x: Floats) -> Header:
 
 def _tail(stats: Floats, q: Floats, D: float) -> Floats:
     """The share of each class's own rows that lie farther out than squared distances q, by the Student-t."""
-    from scipy.special import fdtrc  # noqa: PLC0415  large, and for explanations alone
-
     freedom, beta = np.maximum(stats[:, at.NU] + 1.0 - D, 1.0), stats[:, at.BETA]
     spread = stats[:, at.NU] * (1.0 + beta) / np.maximum(beta, 1.0)
     return np.clip(fdtrc(D, freedom, q * freedom / (spread * D)), 0.0, 1.0)

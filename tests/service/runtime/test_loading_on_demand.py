@@ -71,6 +71,12 @@ def test_the_catalogue_and_a_model_s_configuration_need_one_family() -> None:
     )
 
 
+def test_an_algorithm_comes_with_all_that_it_needs() -> None:
+    """What explanations need, too: it is loaded in a thread, where nobody waits; but not the rest of SciPy."""
+    loaded = _imported("import core.numerics.lapack\nfrom core.learners.catalogue import find\nfind('auto').load()")
+    assert ["scipy.special"] == [name for name in loaded if name.startswith("scipy.")]
+
+
 def test_what_is_loaded_with_the_first_model_is_all_that_waits() -> None:
     """Every kernel module of core comes with the start, with its algorithm, or with the first model."""
     kernels = Kernels()
