@@ -8,7 +8,6 @@ A snapshot is published only after the answers up to its version are stored, so 
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, islice
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -183,18 +182,17 @@ answers. ``str`` names the entry, or entries, at which ``apply`` raised.
 
 def _merged(run: Sequence[DecodedEntry]) -> MergedRows:
     """The rows of all entries, their bytes joined and read as one array."""
-    kind, records = run[0].kind, list[Any](chain.from_iterable([each.records for each in run]))
-    assert kind is not None
-    labels = [record.labels for record in records]
-    X = np.frombuffer(b"".join([record.x for record in records]), dtype="<f8").reshape(-1, kind.width // 8)
-    y = np.frombuffer(b"".join(labels), dtype="<f8") if kind.numbers else [*chain.from_iterable(labels)]
-    discounts = weights = None
-    if kind.discounts:
-        discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")
-    if kind.weights:
-        weights = np.frombuffer(b"".join([record.weights for record in records]), dtype="<f8")
+    records: list[RowsRecord] = [record for each in run for record in each.records]  # type: ignore[misc]
+    first, labels, discounts, weights = records[0], [record.labels for record in records], None, None
+    X = np.frombuffer(b"".join([record.x for record in records]), dtype="<f8")
+    y = np.frombuffer(b"".join(labels), dtype="<f8") if type(first.labels) is bytes else [*chain.from_iterable(labels)]  # type: ignore[arg-type]
+    if first.discounts is not None:
+        discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")  # type: ignore[misc]
+    if first.weights is not None:
+        weights = np.frombuffer(b"".join([record.weights for record in records]), dtype="<f8")  # type: ignore[misc]
     times, stops = [each.raw.time_ms for each in run], [*accumulate([each.rows for each in run])]
-    return MergedRows(Rows(kind.space, None, X, y, discounts, weights=weights), run[0].raw.version, times, stops)
+    rows = Rows(first.space, None, X.reshape(stops[-1], -1), y, discounts, weights=weights)
+    return MergedRows(rows, run[0].raw.version, times, stops)
 
 
 def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
@@ -204,11 +202,13 @@ def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
     before, at = learned.rows - len(losses), 0
     for each in run:
         version = each.raw.version
-        for record in list[Any](each.records):
-            ids, end = record.ids, at + record.count
+        for record in each.records:
+            ids: tuple[str, ...] = record.ids  # type: ignore[attr-defined]
+            end = at + record.count  # type: ignore[attr-defined]
             if ids:
-                part = predictions[at:end], losses[at:end], True, p_true[at:end]
-                outcome = Outcome(before + end, *part, version=version)
+                outcome = Outcome(
+                    before + end, predictions[at:end], losses[at:end], True, p_true[at:end], version=version
+                )
                 if len(ids) == 1:
                     items.append((ids[0], version, codec.encode_answer(outcome)))
                 else:

@@ -19,7 +19,7 @@ from service.runtime.stats import Stats
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm, size_of_features
 from service.store.catalog import Catalog, ModelMeta
 from service.store.log import codec
-from service.store.log.entries import OTHER, RawEntry
+from service.store.log.entries import OTHER, RawEntry, ReadOn
 from service.store.log.entry_runs import DecodedEntry, entry_runs
 from service.store.log.log import READ_BYTES_MAX, Log
 from service.store.redis.connection import Connection
@@ -178,31 +178,43 @@ class Loader:
         return replica
 
     async def _rebuild(self, replica: Replica) -> None:
-        """Apply the tail of the log."""
-        while True:
-            more = await self.store.log.read_after(
-                replica.name, replica.incarnation, replica.version, replica.uid, READ_BYTES_MAX, ENTRIES_MAX
+        """Apply the tail of the log; each part is read while the one before it is being applied."""
+        more = await self._tail(replica, replica.version, replica.uid)
+        try:
+            while more.entries:
+                last = more.entries[-1]
+                if last.version >= more.head:
+                    await self.apply(replica, more.entries)
+                    break
+                ahead = self._tail(replica, last.version, last.uid)
+                read, failed = await asyncio.gather(ahead, self.apply(replica, more.entries), return_exceptions=True)
+                if failed is not None:
+                    raise failed
+                if isinstance(read, BaseException):
+                    raise read
+                more = read
+        except ValueError as error:
+            raise ModelDown(f"model {replica.name}: log entry {replica.version + 1}: {error}") from error
+        if replica.version < more.head:
+            raise ModelDown(f"model {replica.name}: its log ends before its head")
+        replica.measure()
+
+    async def _tail(self, replica: Replica, version: int, uid: str) -> ReadOn:
+        """What follows an entry on the log of a model that is being loaded."""
+        position = replica.name, replica.incarnation, version, uid
+        more = await self.store.log.read_after(*position, READ_BYTES_MAX, ENTRIES_MAX)
+        if more.code == "gone":
+            raise no_model(replica.name)
+        if more.code in ("ahead", "fork"):
+            raise _Replaced  # it joined a moment ago: a failover has come in between
+        if more.code == "other":
+            raise ModelDown(f"model {replica.name}: {OTHER}")
+        if more.code != "ok":
+            raise ModelDown(
+                f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version {version}); "
+                "restore the store from a backup, or delete the model"
             )
-            if more.code == "gone":
-                raise no_model(replica.name)
-            if more.code in ("ahead", "fork"):
-                raise _Replaced  # it joined a moment ago: a failover has come in between
-            if more.code == "other":
-                raise ModelDown(f"model {replica.name}: {OTHER}")
-            if more.code != "ok":
-                raise ModelDown(
-                    f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version "
-                    f"{replica.version}); restore the store from a backup, or delete the model"
-                )
-            try:
-                await self.apply(replica, more.entries)
-            except ValueError as error:
-                raise ModelDown(f"model {replica.name}: log entry {replica.version + 1}: {error}") from error
-            if replica.version >= more.head:
-                replica.measure()
-                return
-            if not more.entries:
-                raise ModelDown(f"model {replica.name}: its log ends before its head")
+        return more
 
 
 def _state_bytes(config: Config) -> int:

@@ -27,6 +27,7 @@ _encoder = msgspec.msgpack.Encoder()
 _names = msgspec.msgpack.Decoder(tuple[Literal["named"], Literal[1], str, int])
 _NAMED = _encoder.encode(("named", 1, "", 0))[:8]  # what every name begins with: array, text, the record's version
 _HEAD = [b"u", b"p", b"t", b"n", b"s"]
+_OURS = [b"s", b"%d" % STATE_VERSION]
 _FIELDS = 10  # fields and values before those of the segments
 
 
@@ -89,7 +90,7 @@ def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
     """The entries up to the first gap or other state version; reading on from there reports which of the two it is."""
     read: list[RawEntry] = []
     for version, item in enumerate(found, after + 1):
-        if _state(item) not in {0, STATE_VERSION}:
+        if item[1][8:10] != _OURS and _state(item) not in {0, STATE_VERSION}:
             break
         each = raw_entry(item)
         if each.version != version:

@@ -10,7 +10,8 @@ of core.model says.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from service.store.log import codec
 from service.store.log.codec import Record, RowsRecord
@@ -21,21 +22,16 @@ MERGED_BYTES_MAX = 131_072
 """Most bytes of a run: decoding them takes a millisecond or two. A larger entry is not decoded here."""
 
 
-class RowKind(NamedTuple):
-    """What rows have in common that may be merged."""
-
-    space: str  # their feature space
-    width: int  # bytes of a row
-    numbers: bool  # whether labels are numbers
-    discounts: bool
-    weights: bool
+RowKind = tuple[str, int, bool, bool, bool]
+"""What rows that may be merged have in common: their space, bytes of a row, and whether labels are numbers and whether
+there are discounts and weights."""
 
 
-class DecodedEntry(NamedTuple):
+class DecodedEntry(msgspec.Struct, frozen=True, gc=False):
     """An entry and the records of its segments."""
 
     raw: RawEntry
-    records: list[Record]  # empty if the entry is large, names a large one or is corrupt: it is then applied by itself
+    records: Sequence[Record]  # empty if the entry is large, names a large one or is corrupt: it is applied by itself
     kind: RowKind | None  # of its rows; None if it is applied by itself
     size: int  # bytes on the log
     rows: int  # 0 if it is applied by itself
@@ -47,23 +43,18 @@ def entry_runs(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterato
     ``rows_max`` says how many rows may be merged in the model's state at the start of a run.
     """
     run: list[DecodedEntry] = []
+    kind: RowKind | None = None
     rows = size = most = 0
     for raw in raws:
         own = _decoded(raw)
         rows, size = rows + own.rows, size + own.size
-        if run and (
-            own.kind is None
-            or own.kind != run[0].kind
-            or len(run) == MERGED_ENTRIES_MAX
-            or size > MERGED_BYTES_MAX
-            or rows > most
-        ):
+        if run and (own.kind != kind or len(run) == MERGED_ENTRIES_MAX or size > MERGED_BYTES_MAX or rows > most):
             yield run
             run = []
         if not run:
-            rows, size, most = own.rows, own.size, rows_max()
+            kind, rows, size, most = own.kind, own.rows, own.size, rows_max()
         run.append(own)
-        if own.kind is None:
+        if kind is None:
             yield run
             run = []
     if run:
@@ -73,7 +64,7 @@ def entry_runs(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterato
 def _decoded(raw: RawEntry) -> DecodedEntry:
     records: list[Record] = []
     kind: RowKind | None = None
-    rows = size = 0
+    size = rows = 0
     plain = True
     for _, blob, skip in raw.segments:
         size += len(blob)
@@ -82,26 +73,25 @@ def _decoded(raw: RawEntry) -> DecodedEntry:
         except ValueError:
             record = None
         if record is None:
-            return DecodedEntry(raw, [], None, raw.size, 0)
-        own = _kind(record)
-        plain = plain and own is not None and not skip and (kind is None or own == kind)
-        kind = own
+            return DecodedEntry(raw, (), None, raw.size, 0)
+        own = None if skip else _kind(record)
+        if own is None or (rows and own != kind):
+            plain = False
+        else:
+            kind, rows = own, rows + record.count  # type: ignore[attr-defined]
         records.append(record)
-        rows += record.count if plain and isinstance(record, RowsRecord) else 0
-    return DecodedEntry(raw, records, kind if plain else None, size, rows if plain else 0)
+    return DecodedEntry(raw, records, kind, size, rows) if plain else DecodedEntry(raw, records, None, size, 0)
 
 
 def _kind(record: Record) -> RowKind | None:
     """What rows must have in common to be merged; None if the record is applied by itself."""
-    if type(record) is not RowsRecord or record.features is not None or record.served:
+    if type(record) is not RowsRecord or record.features is not None or record.served or record.due:
         return None
-    if record.outside is not None or record.due:
+    count, labels, discounts, weights = record.count, record.labels, record.discounts, record.weights
+    size, numbers = 8 * count, type(labels) is bytes
+    if record.outside is not None or not count or len(labels) != (size if numbers else count):
         return None
-    count, bytes_of_rows, labels, discounts = record.count, len(record.x), record.labels, record.discounts
-    numbers = type(labels) is bytes
-    if not count or bytes_of_rows % (8 * count) or len(labels) != (8 * count if numbers else count):
+    if (discounts is not None and len(discounts) != size) or (weights is not None and len(weights) != size):
         return None
-    weights = record.weights
-    if any(given is not None and len(given) != 8 * count for given in (discounts, weights)):
-        return None
-    return RowKind(record.space, bytes_of_rows // count, numbers, discounts is not None, weights is not None)
+    width, rest = divmod(len(record.x), count)
+    return None if rest or width % 8 else (record.space, width, numbers, discounts is not None, weights is not None)
