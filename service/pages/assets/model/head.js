@@ -49,9 +49,8 @@ function summaryOf({ model: { config, phase, rows }, metrics, challengers, drift
     const key = scoreOf(config.task);
     const { served, ...others } = baselines; // the model outside is no baseline of the list
     const known = Object.values(others).map((own) => own[key]).filter(Number.isFinite);
-    // A mark, or an event before labels; those of later rows are from before a reset.
-    const drifted = ({ kind, row }) => ["drift", "unlabelled"].includes(kind) && row <= rows;
-    const [drift] = [...metrics.marks, ...events].filter(drifted).sort((one, other) => other.row - one.row);
+    // As in the list: the newest, a challenger's too; those of later rows are from before a reset.
+    const [drift] = events.filter(({ row }) => row <= rows).sort((one, other) => other.row - one.row);
     return {
         ...{ task: config.task, phase, rows, score: overall[key] ?? null },
         baseline: known.length ? Math[key === "mse" ? "min" : "max"](...known) : null,
