@@ -24,8 +24,8 @@ class LearnedAs(Checked):
 class LabelsDue(Checked):
     """``labels_due`` as clients send it."""
 
-    after_s: Annotated[int, Field(ge=1, le=AFTER_S_MAX)]
-    then: Literal["drop"] | LearnedAs
+    after_s: Annotated[int, Field(ge=1, le=AFTER_S_MAX, description="Seconds a label may take.")]
+    then: Literal["drop"] | LearnedAs = Field(description="Learn the row as this label, or `drop` it.")
 
 
 def parse_labels_due(value: object, task: Task, labels: tuple[Label, ...] | None) -> dict[str, Any] | None:

@@ -24,7 +24,8 @@ async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
     await axe(page)
     await dialog.get_by_label("Name", exact=True).fill("care-taken")
     await dialog.get_by_role("button", name="Create").click()
-    await expect(dialog).to_contain_text("differs from the model's value")
+    name = dialog.locator("[data-path=name]")
+    await expect(name).to_contain_text("exists with another configuration")
     await dialog.get_by_label("Name", exact=True).fill("care-churn")
     await dialog.get_by_label("Labels", exact=True).fill("stays\nleaves")
     await dialog.get_by_label("Learn a file first").set_input_files(file)
@@ -35,6 +36,19 @@ async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
     found = api.get("/models/care-churn").json()
     assert (["stays", "leaves"], 120) == (found["config"]["labels"], found["rows"])
     assert ["calls", "visits"] == [one if isinstance(one, str) else one["name"] for one in found["info"]["features"]]
+
+
+async def test_a_wrong_row_of_a_large_file_is_named_by_its_place_in_the_file(visits, tmp_path):
+    """The file is sent in parts, whose refusals count rows from the first of a part."""
+    file, rows = tmp_path / "large.csv", 80_000
+    file.write_text("calls,visits,label\n" + "".join(f"{at},{at % 7},stays\n" for at in range(rows)) + "1,x,stays\n")
+    page = await visits.open("", statuses=(422,))
+    await page.get_by_role("button", name="New model").first.click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name", exact=True).fill("care-large")
+    await dialog.get_by_label("Learn a file first").set_input_files(file)
+    await dialog.get_by_role("button", name="Create").click()
+    await expect(dialog).to_contain_text(f"row {rows + 1}, column visits: is not a number")
 
 
 async def test_important_features_are_shown(look, api):

@@ -191,16 +191,55 @@ async def test_a_wide_model_offers_a_typical_row(visits, api):
     await expect(page.locator("#hand .error").first).to_contain_text("f19 and 30 more")
 
 
+async def test_a_row_as_json_is_refused_and_kept_where_it_is_entered(look):
+    """What is wrong is said below the JSON, not at the hidden form; a look at the form does not undo what was typed."""
+    page = await look("numbers", statuses=[422])
+    how = page.get_by_role("group", name="How the row is entered")
+    await how.get_by_role("button", name="JSON").click()
+    area = page.get_by_label("The row's features, as JSON")
+    typed = '{"size": "x", "day": "mon", "open": false}'
+    await area.fill(typed)
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator("#hand .error:visible")).to_contain_text("features.size: is not a number")
+    await how.get_by_role("button", name="Form").click()
+    await how.get_by_role("button", name="JSON").click()
+    await expect(area).to_have_value(typed)
+    await how.get_by_role("button", name="Form").click()
+    await page.get_by_label("size", exact=True).fill("2.5")
+    await how.get_by_role("button", name="JSON").click()
+    assert 2.5 == json.loads(await area.input_value())["size"]
+
+
+async def test_the_label_of_overdue_rows_is_a_setting(visits, api):
+    """It is shown as it is, and sent as a label or, where the field is left empty, as the word drop."""
+    labels_due = {"after_s": 60, "then": {"label": True}}
+    body = {"task": "classification", "algorithm": "dfop", "labels": [True, False], "labels_due": labels_due}
+    api.put("/models/page-due", json={**body, "features": ["a"]}).raise_for_status()
+    page = await drawn(visits, "page-due")
+    await tab(page, "Settings")
+    await page.get_by_text("Change settings").click()
+    then = page.locator("[data-path='labels_due.then']").get_by_role("textbox")
+    await expect(then).to_have_value("true")
+    for entered, sent in (("false", {"label": False}), ("", "drop")):
+        await then.fill(entered)
+        await page.get_by_role("button", name="Change", exact=True).click()
+        await expect(page.get_by_text("Changed: labels_due.")).to_be_visible()
+        assert {"after_s": 60, "then": sent} == api.get("/models/page-due").json()["config"]["labels_due"]
+        await expect(then).to_have_value(entered)
+
+
 async def test_an_observer_is_compared_with_simple_rules_and_offers_no_prediction(visits, api):
     """Its score is that of the model outside, which is no baseline of itself; it has no weights to ask for."""
     body = {"task": "classification", "algorithm": "observer", "features": ["a"], "labels": ["yes", "no"]}
     labels = ["yes", "no", "no"] * 20
     rows = {"columns": ["a"], "data": [[1.0]] * 60, "labels": labels, "served": [*labels[:-1], "yes"]}
     streams.taught(api, "page-observer", body, rows)
-    page = await drawn(visits, "page-observer")
+    page = await drawn(visits, "page-observer", statuses=[409])
     await expect(page.locator("#score .badge.good")).to_contain_text("less error than majority class")
     await expect(page.locator("#hand")).to_contain_text("An observer predicts and learns nothing")
     await expect(page.get_by_role("button", name="Predict", exact=True)).to_have_count(0)
+    await page.get_by_text("Which features matter").click()
+    await expect(page.get_by_text("an observer predicts nothing: there are no effects", exact=True)).to_be_visible()
 
 
 async def test_parts_of_a_learner_are_named_by_their_labels(visits, api):
@@ -256,6 +295,22 @@ async def test_a_drift_before_the_labels_shows_in_the_head(visits, api):
     await expect(page.locator("#model-status .light")).to_have_text("Drift")
     await tab(page, "Drift")
     await expect(page.locator("#drift")).to_contain_text("The mean of a of unlabelled rows moved")
+
+
+async def test_a_drift_that_only_a_challenger_finds_shows_in_the_head_as_in_the_list(visits, api):
+    """The status of the page is that of the list: both go by the newest event, whoever has found it."""
+    values = [(7 * at % 11) / 11 for at in range(500)]
+    labels = ["up" if one > 0.5 else "down" for one in values]
+    body = {"task": "classification", "algorithm": "dfop", "features": ["a"], "labels": ["up", "down"], "watch": None}
+    api.put("/models/page-contested", json=body).raise_for_status()
+    api.put("/models/page-contested/challengers/own", json={"algorithm": "rls", "watch": {"class_mean": {}}})
+    for shift in (0, 0, 0.4):
+        rows = {"columns": ["a"], "data": [[one + shift] for one in values], "labels": labels}
+        api.post("/models/page-contested/feedback/batch", json=rows).raise_for_status()
+    page = await drawn(visits, "page-contested")
+    await expect(page.locator("#model-status .light")).to_have_text("Drift")
+    page = await visits.open("/?search=page-contested")
+    await expect(page.locator("tbody .light")).to_have_text("Drift")
 
 
 async def test_a_missing_or_deleted_model_is_reported(look, visits, api):

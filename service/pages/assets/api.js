@@ -35,7 +35,7 @@ export class Problem extends Error {
 
     /** Sentences for a reader: the detail, then a line for each field that it does not say already. */
     get lines() {
-        const fields = this.errors.map((error) => `${error.field} ${wrong(error)}`);
+        const fields = this.errors.map((error) => line(error, this.message));
         const said = this.errors.length === 1 && this.message.includes(this.errors[0].problem);
         return said ? fields : [this.message, ...fields];
     }
@@ -45,6 +45,9 @@ export class Problem extends Error {
 export function wrong({ problem, allowed }) {
     return allowed === null || allowed === undefined ? problem : `${problem}; allowed: ${shown(allowed)}`;
 }
+
+/** The same with the field's name, but where the problem is all there is to say, as of the state of a model. */
+export const line = (own, message) => (own.problem === message ? wrong(own) : `${own.field}: ${wrong(own)}`);
 
 function shown(value) {
     if (!Array.isArray(value)) return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -76,6 +76,7 @@ function fieldsOf({ properties, $defs: defs }, { config, info }) {
     const classes = config.task === "classification";
     const labels = labelsOf({ config, info });
     const known = { class_costs: labels.slice(0, LABELS_MAX), add_labels: labels, retire_labels: labels };
+    known["labels_due.then"] = classes ? labels : [0];
     const possible = { class_costs: classes, retire_labels: classes, add_categories: false };
     possible.add_labels = classes && config.labels;
     const names = Object.keys(properties).filter((name) => possible[name] ?? true);

@@ -1,6 +1,6 @@
 // Fields of forms, by the JSON schema of what they hold; and what the service says is wrong with them.
 
-import { json, wrong } from "../api.js";
+import { json, line, wrong } from "../api.js";
 import { fill, h, select, textInput } from "../dom.js";
 
 // An entry has an `element`, and a `value()` as the API takes it: undefined where nothing is entered.
@@ -40,23 +40,23 @@ export async function answered(form, said, to, how) {
         return await json(to, how);
     } catch (error) {
         if (!error.errors?.length) throw error;
-        const left = refuseFields(fields, error.errors);
+        const left = refuseFields(fields, error);
         if (left.length) fill(said, h("div.notice.bad", left.map((line) => h("p", line))));
         return null;
     }
 }
 
-/** Show errors at their fields, by `data-path`, and give back lines for those that fit none. */
-function refuseFields(fields, errors) {
+/** Show errors at their fields that can be seen, by `data-path`, and give back lines for those that fit none. */
+function refuseFields(fields, { status, message, errors }) {
     const left = [];
-    for (const error of errors) {
+    // What exists already, or forbids it, is not a matter of the fields that differ.
+    for (const error of status === 409 ? [{ field: "name", problem: message }] : errors) {
         const path = error.field;
         const within = (own) => path === own || path.startsWith(`${own}.`) || path.startsWith(`${own}[`);
-        const fitting = fields.filter(({ dataset }) => within(dataset.path));
+        const fitting = fields.filter((own) => within(own.dataset.path) && !own.closest("[hidden]"));
         const [best] = fitting.sort((one, other) => other.dataset.path.length - one.dataset.path.length);
-        const told = wrong(error);
-        if (best) best.refuse(path === best.dataset.path ? told : `${path}: ${told}`);
-        else left.push(`${path}: ${told}`);
+        if (best) best.refuse(path === best.dataset.path ? wrong(error) : line(error, message));
+        else left.push(line(error, message));
     }
     fields.find(({ refused }) => refused)?.querySelector("input, select, textarea")?.focus();
     return left;
@@ -99,7 +99,8 @@ export function entry(path, schema, given = {}) {
     }
     if (own.properties) return whole(path, own, given, nameOf);
     if (own.additionalProperties) return pairs(path, own, value ?? {});
-    const control = own.type === "array" ? lines(value ?? [], known[path] ?? []) : scalar(own, value);
+    const made = own.type === "array" ? lines : own.anyOf?.[0].const ? labelOr : scalar;
+    const control = made(own, value ?? undefined, known[path] ?? []);
     return { element: field(label, control.input, { path, help: about(own) }), value: control.value };
 }
 
@@ -169,17 +170,23 @@ function pairs(path, schema, value) {
     return { element: group(path, schema, [list, button]), value: named };
 }
 
+/** A label, or the word that stands for none, where nothing is entered. */
+function labelOr({ anyOf: [{ const: word }] }, value, known) {
+    const input = textInput({ value: value?.label ?? "", placeholder: word });
+    return { input, value: () => (input.value === "" ? word : { label: typed(input.value, known) }) };
+}
+
 /** A list, one value per line. */
-function lines(value, known) {
+function lines(_, value = [], known) {
     const input = h("textarea.short", { spellcheck: "false", value: value.join("\n"), placeholder: "one per line" });
     const all = () => input.value.split("\n").map((line) => line.trim()).filter(Boolean);
     return { input, value: () => all().map((line) => typed(line, known)) };
 }
 
-/** A value as people enter it: an integer or a boolean where all that are known are, else text. */
+/** A value as people enter it: a number or a boolean where all that are known are, else text. */
 export function typed(text, known) {
     const types = new Set(known.map((own) => typeof own));
     if (types.size !== 1 || types.has("string")) return text;
-    if (types.has("number")) return /^-?\d+$/.test(text) ? Number(text) : text;
+    if (types.has("number")) return Number.isFinite(Number(text)) ? Number(text) : text;
     return { true: true, false: false }[text] ?? text;
 }

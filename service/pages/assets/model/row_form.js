@@ -51,7 +51,8 @@ export class RowForm {
     }
 
     show(mode) {
-        if (mode === "json" && this.mode === "form" && this.controls.length) this.area.value = exampleOf(this.controls);
+        const made = mode === "json" && this.mode === "form" && this.controls.length && exampleOf(this.controls);
+        if (made && made !== this.made) this.area.value = this.made = made; // else what was entered as JSON stays
         if (this.controls.length) this.mode = mode;
         this.modes.offer(MODES, mode);
         this.fields.hidden = mode === "json";

@@ -19,7 +19,6 @@ export function newModel() {
     const labels = h("textarea.short", { spellcheck: "false", placeholder: "one per line" });
     const file = h("input", { type: "file", accept: ".csv,text/csv", on: { change: () => read() } });
     const column = h("select");
-    const help = "Letters, digits, dots, dashes and underscores.";
     const labelsField = field("Labels", labels, { path: "labels", help: "Leave empty to take them from the rows." });
     const columnField = field("Label column", column, { path: "label" });
     const submit = h("button.button.primary", { type: "submit" }, "Create");
@@ -45,7 +44,7 @@ export function newModel() {
         location.assign(address(`ui/${path}`));
     };
     const form = actionForm(".stack", submit, create, said,
-        field("Name", name, { path: "name", help }),
+        field("Name", name, { path: "name", help: "Letters, digits, dots, dashes and underscores." }),
         field("What it predicts", task, { path: "task" }),
         labelsField,
         field("Learn a file first (optional)", file, { help: "CSV in UTF-8 with a header." }),
@@ -71,7 +70,16 @@ async function teach(path, { header, delimiter, rows, part }, label, said) {
     const how = { method: "POST", query, headers: { "Content-Type": "text/csv" } };
     for (let at = 0; at < rows.length; at += part) {
         const text = [header, ...rows.slice(at, at + part), ""].join("\n");
-        const { rows: learned } = await json(`${path}/feedback/batch`, { ...how, text });
+        const answer = json(`${path}/feedback/batch`, { ...how, text });
+        const { rows: learned } = await answer.catch((error) => counted(error, at));
         tell(said, `${whole(learned)} rows learned`);
     }
+}
+
+/** Throw a problem of a part of a file, which counts rows from its first, with rows counted from that of the file. */
+function counted(error, before) {
+    const told = (text) => text.replaceAll(/\brow (\d+)/g, (_, row) => `row ${before + Number(row)}`);
+    error.message = told(error.message);
+    for (const own of error.errors ?? []) own.field = told(own.field);
+    throw error;
 }
