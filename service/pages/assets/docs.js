@@ -9,10 +9,9 @@ const place = document.getElementById("swagger");
 function errorRow(element, props) {
     const code = String(props.code);
     const link = element("a", { href: new URL(`problems#${code}`, root).href }, "problems");
-    const meaning = [props.response.get("description"), ": ", link];
     return element("tr", { className: "response problem", "data-code": code },
         element("td", { className: "response-col_status" }, code),
-        element("td", { className: "response-col_description" }, ...meaning),
+        element("td", { className: "response-col_description" }, props.response.get("description"), ": ", link),
     );
 }
 

@@ -21,6 +21,4 @@ document.addEventListener("click", ({ target }) => {
     placedAt(bubble, { left: Math.max(EDGE, Math.min(left - EDGE, most)), top: bottom + 6 });
     bubble.focus({ preventScroll: true }); // it is read out; closing it gives the focus back
 });
-addEventListener("scroll", () => scrollY !== openedAt && bubble.matches(":popover-open") && bubble.hidePopover(), {
-    passive: true,
-});
+addEventListener("scroll", () => scrollY !== openedAt && bubble.matches(":popover-open") && bubble.hidePopover());

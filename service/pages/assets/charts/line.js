@@ -76,10 +76,7 @@ export class LineChart extends Frame {
         const border = { show: true, stroke: () => colour("line-strong"), width: 1 };
         return {
             scales: { x, y: { distr: log ? 3 : 1, range: () => this.range() } },
-            axes: [
-                axis({ size: 28, space: 70, grid: { show: false }, border, values: rows }),
-                axis(valueTicks(log)),
-            ],
+            axes: [axis({ size: 28, space: 70, grid: { show: false }, border, values: rows }), axis(valueTicks(log))],
             series: [{}, ...this.lines.map((own) => this.line(own))],
             hooks: { ready: [(plot) => plot.under.append(this.markLines)], draw: [(plot) => this.drawMarks(plot)] },
         };

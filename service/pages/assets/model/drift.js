@@ -102,8 +102,7 @@ function eventDetail(event) {
 function movedTable(features) {
     const cells = ({ name, before, after }) => [name, before, after, after - before];
     const heads = ["feature", "mean before", "mean after", "change"];
-    const rows = features.slice(0, DETAILS_MAX).map(cells);
-    return scrolledTable("Features that moved, largest change first", heads, rows);
+    return scrolledTable("Features that moved, largest change first", heads, features.slice(0, DETAILS_MAX).map(cells));
 }
 
 function alarmList({ alarm_count: count, alarms }) {

@@ -6,7 +6,6 @@ import { bars, sparkline, track } from "../charts/bars.js";
 import { Frame, more, named, numbersAt, scrolledTable } from "../charts/frame.js";
 import { fact, fill, folded, h, patch } from "../dom.js";
 import { number, rowsText } from "../format.js";
-import { problemNotice } from "./actions.js";
 import { featureOf } from "./words.js";
 
 const SHOWN_MAX = 60;
@@ -37,8 +36,9 @@ export function features(model, place) {
 /** Which features matter, asked for when it is opened: the service takes up to a second to find out. */
 function effects(model) {
     const inside = h("div.stack");
+    const none = ({ message }) => h("p.muted", message); // of an observer, or before the first row
     const toggle = async ({ target }) => {
-        if (target.open) fill(inside, await json(model.path("effects")).then(effectsShown).catch(problemNotice));
+        if (target.open) fill(inside, await json(model.path("effects")).then(effectsShown).catch(none));
     };
     return folded("Which features matter", inside, { on: { toggle } });
 }

@@ -3,7 +3,7 @@
 import { bars } from "../charts/bars.js";
 import { more } from "../charts/frame.js";
 import { fact, folded, h } from "../dom.js";
-import { number, percent } from "../format.js";
+import { number, percent, share } from "../format.js";
 
 const SHOWN_MAX = 12;
 
@@ -26,7 +26,8 @@ export function valueOf(prediction) {
 
 function probabilities(found, before) {
     const list = Object.entries(found).sort(([, one], [, other]) => other - one);
-    const bar = ([name, value]) => ({ name, value, note: before && `was ${number(before[name])}` });
+    const text = (value) => (value > 0.5 ? share(value) : number(value)); // neither is ever 0 or 1
+    const bar = ([name, value]) => ({ name, value, text: text(value), note: before && `was ${text(before[name])}` });
     const shown = list.slice(0, SHOWN_MAX).map(bar);
     return [bars(shown, { label: "Probabilities", most: 1 }), more(list.length - SHOWN_MAX, "more classes")];
 }

@@ -73,8 +73,7 @@ export function log(model, place) {
             h("td.unbroken", { title: when(time) }, ago(time)),
         ];
         const heads = ["Version", "Kind", "Rows", "When"];
-        const rows = entries.map(cells);
-        const table = () => scrolledTable("Latest entries of the log, newest first", heads, rows, ".dense.log");
-        patch(place, rows.length ? table() : h("p.muted.small", "No entries are kept."));
+        const table = (rows) => scrolledTable("Latest entries of the log, newest first", heads, rows, ".dense.log");
+        patch(place, entries.length ? table(entries.map(cells)) : h("p.muted.small", "No entries are kept."));
     });
 }

@@ -8,7 +8,6 @@ import { h, patch } from "../dom.js";
 import { ago, count, figure, whole } from "../format.js";
 
 const DRIFTS = { class_mean: "feature means", error_rate: "error rate", unlabelled: "before labels" };
-const NONE = "–";
 const RECENT_MS = 120_000;
 
 export class List {
@@ -74,7 +73,7 @@ function row(model) {
 
 /** A cell; a phone shows none that is empty. */
 const cell = (label, kind, children) =>
-    h(`td${kind}`, { role: "cell", data: { label, empty: !children } }, children || h("span.muted", NONE));
+    h(`td${kind}`, { role: "cell", data: { label, empty: !children } }, children || h("span.muted", "–"));
 
 const sub = (text) => h("span.sub", text);
 
