@@ -22,6 +22,16 @@ COMPARED = """async (cases) => {
         return found && [part, found.kind, found.text.replaceAll("\\u202f", " ")];
     });
 }"""
+FONTS = """async () => {
+    const { prototype } = CanvasRenderingContext2D, { fillText } = prototype, fonts = [];
+    prototype.fillText = function (...given) {
+        fonts.push(this.font.match(/[\\d.]+px/)[0]);
+        return fillText.apply(this, given);
+    };
+    document.getElementById("theme-button").click(); // charts are drawn anew
+    while (!fonts.length) await new Promise((drawn) => requestAnimationFrame(drawn));
+    return fonts;
+}"""
 HIDE = """(hidden) => {
     Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
     document.dispatchEvent(new Event("visibilitychange"));
@@ -63,6 +73,15 @@ async def test_scores_near_one_are_not_shown_as_one(visits):
     shown |= {1 - 1e-9: "> 0.999999", None: "–", -0.25: "-0.250"}
     found = [await page.evaluate(CALL, ["format.js", "share", [score]]) for score in shown]
     assert [*shown.values()] == [text.replace("\u2009", " ") for text in found]
+
+
+async def test_the_texts_of_an_axis_are_as_large_on_a_dense_screen(visits, api):
+    """Two of its pixels are one of the page, also where somebody zooms in."""
+    streams.classes(api, "parts-dense")
+    page = await visits.open("/ui/models/parts-dense", device_scale_factor=2)
+    await expect(page.locator("#score canvas")).to_be_visible()
+    fonts = await page.evaluate(FONTS)
+    assert {"24px"} == set(fonts)
 
 
 async def test_an_axis_has_few_round_ticks_whatever_its_size(visits):

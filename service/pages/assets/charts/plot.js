@@ -19,8 +19,8 @@ export function colour(name) {
 export function axis(given) {
     const sans = getComputedStyle(document.body).fontFamily;
     return {
-        font: `11.5px ${sans}`,
-        labelFont: `11.5px ${sans}`,
+        font: `12px ${sans}`, // in whole pixels: uPlot does not enlarge others for denser screens
+        labelFont: `12px ${sans}`,
         stroke: () => colour("muted"),
         grid: { stroke: () => colour("line"), width: 1 },
         ticks: { show: false },

@@ -4,7 +4,7 @@ import { figure } from "../format.js";
 
 const ROOM = 44;
 const DIGITS_MAX = 6;
-const [WIDTH_MIN, LETTER, GAP] = [46, 6.6, 12];
+const [WIDTH_MIN, LETTER, GAP] = [46, 6.9, 12];
 
 /** An axis of values, as uPlot takes it. */
 export const valueTicks = (log) => ({
