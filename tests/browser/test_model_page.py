@@ -69,6 +69,7 @@ async def test_a_challenger_is_added_promoted_and_removed(look, api):
     await expect(page.locator("#challengers .interval[role=img]")).to_have_count(1)
     await page.get_by_text("Add a challenger").click()
     await page.get_by_label("Name", exact=True).fill("second")
+    await expect(page.get_by_label("Algorithm").get_by_role("option", name="observer")).to_have_count(0)
     await page.get_by_label("Algorithm").select_option("rls")
     await page.get_by_role("button", name="Add challenger").click()
     await expect(page.locator("tr[data-challenger=second]")).to_contain_text("rls")

@@ -171,7 +171,7 @@ function challengerForm(model, { properties }) {
     };
     const offer = async () => {
         const { task, algorithm: own } = model.docs.model.config;
-        const fine = ({ id, tasks }) => tasks.includes(task) && (id !== "sparse_dfop" || own === id);
+        const fine = ({ id, tasks }) => tasks.includes(task) && (id === own || !/observer|sparse_dfop/.test(id));
         offered = (await json("algorithms")).algorithms.filter(fine);
         draw();
     };
