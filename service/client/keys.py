@@ -19,14 +19,15 @@ key_models = matching(r"[A-Za-z0-9._*?\[\]+-]*", "a pattern of model names, or s
 
 def keys(
     *,
-    what: Annotated[Literal["new"], Argument(help="What to do.")],  # noqa: ARG001  the one thing there is
+    what: Annotated[Literal["new"], Argument(metavar="new", help="What to do.")],  # noqa: ARG001  the one thing there is
     name: Annotated[str, Argument(metavar="NAME", callback=key_name, help="Name of the key, for logs and errors.")],
     scopes: Annotated[
         str, Option(callback=key_scopes, help="read, learn or admin, each of which includes those before it.")
     ],
     models: Annotated[str, Option(callback=key_models, help="Name patterns joined by +; default: every model.")] = "",
     expires: Annotated[
-        datetime | None, Option(formats=["%Y-%m-%d"], help="The last day, in UTC: 2027-01-31; default: never.")
+        datetime | None,
+        Option(formats=["%Y-%m-%d"], metavar="DATE", help="The last day, in UTC: 2027-01-31; default: never."),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print {secret, entry}.")] = False,
 ) -> None:

@@ -57,7 +57,7 @@ Task = Literal["classification", "regression"]
 Missing = Literal["error", "zero", "mean"]
 Name = Annotated[str, Argument(metavar="NAME", callback=model_name, help="Name of the model.")]
 Json = Annotated[bool, Option("--json", help="Print the API's document as it is.")]
-Yes = Annotated[bool, Option("--yes", "--force", help="Do not ask; replace what is there.")]
+Yes = Annotated[bool, Option("--yes", "--force", help="Do not ask.")]
 Params = Annotated[
     list[Any] | None,
     Option("--param", metavar="NAME=VALUE", parser=param_of, help="Of the algorithm, JSON or text; repeatable."),

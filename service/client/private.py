@@ -62,7 +62,7 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
 @contextmanager
 def session(port: int = 0, **more: str) -> Iterator[Session]:
     """Start a private service, and open a session with it."""
-    with service(port, **more) as url, Session(url, patience_s=PATIENCE_S, trust_env=False) as own:
+    with service(port, **more) as url, Session(url, patience_s=PATIENCE_S, stays=False, trust_env=False) as own:
         yield own
 
 

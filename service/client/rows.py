@@ -107,7 +107,7 @@ def confirm(action: str, rows: int) -> None:
     if not sys.stdin.isatty():
         raise Misused(f"{action}: it has learned {counted(rows)}; --yes does it")
     try:
-        answer = input(f"{action.capitalize()} and the {counted(rows)} that it has learned? [y/N] ")
+        answer = input(f"{action[:1].upper()}{action[1:]} and the {counted(rows)} that it has learned? [y/N] ")
     except EOFError:
         answer = ""
         print()

@@ -96,10 +96,14 @@ class Running(Service):
 
 
 class Refused(Failed):
-    """The service refused a request; ``errors`` are those of the problem document."""
+    """The service refused a request; ``errors`` are those of the problem document.
 
-    def __init__(self, response: httpx.Response) -> None:
+    ``explains``: whether the service will still be there to show its page of the problem.
+    """
+
+    def __init__(self, response: httpx.Response, *, explains: bool = True) -> None:
         self._url, self._document, self.status = response.url, document_of(response), response.status_code
+        self._explains = explains
         self.errors = [one for one in self._document.get("errors") or () if isinstance(one, dict)]
         is_down = str(self._document.get("type")).rpartition("/")[2] == MODEL_DOWN
         if self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down:
@@ -116,7 +120,7 @@ class Refused(Failed):
         if errors and all(str(one.get("problem")) in detail for one in errors):
             detail = f"refused with HTTP {self.status}"  # else the fields' words would appear twice
         lines = [detail, *shortened([_line(one) for one in errors], ERRORS_SHOWN)]
-        if str(document.get("type", "")).startswith("/"):
+        if self._explains and str(document.get("type", "")).startswith("/"):
             lines.append(f"more: {urljoin(str(self._url), document['type'])}")
         return "\n  ".join(lines)
 
@@ -132,14 +136,16 @@ def _line(error: Mapping[str, Any]) -> str:
 class Session(httpx.Client):
     """An HTTP client of one service that raises on errors, and retries while the service is unavailable.
 
-    A request is retried for ``patience_s``; a POST is then sent with an Idempotency-Key. ``how``: further arguments of
-    httpx.Client.
+    A request is retried for ``patience_s``; a POST is then sent with an Idempotency-Key. ``stays``: whether the service
+    outlives the command. ``how``: further arguments of httpx.Client.
     """
 
-    def __init__(self, url: str, key: str | None = None, *, patience_s: float = 0.0, **how: Any) -> None:
+    def __init__(
+        self, url: str, key: str | None = None, *, patience_s: float = 0.0, stays: bool = True, **how: Any
+    ) -> None:
         headers = {b"Authorization": f"Bearer {key}".encode()} if key else {}
         super().__init__(base_url=url, headers=headers, timeout=TIMEOUT_S, **how)
-        self.url, self.patience_s, self._answered = url, patience_s, False
+        self.url, self.patience_s, self._stays, self._answered = url, patience_s, stays, False
 
     def send(self, request: httpx.Request, **how: Any) -> httpx.Response:
         """Send a request, with retries; ``Refused`` if it is refused, ``Failed`` for a wrong key or no answer."""
@@ -153,7 +159,7 @@ class Session(httpx.Client):
                 if not response.is_error:
                     return response
                 response.read()
-                failed: Failed = Refused(response)
+                failed: Failed = Refused(response, explains=self._stays)
                 if response.status_code == httpx.codes.UNAUTHORIZED:
                     failed = Failed(f"{failed}\n  the key is given by --key or ONEPASS_API_KEY")
             except httpx.TransportError as error:

@@ -21,7 +21,7 @@ from typer import Argument, Option, echo
 
 from service.client.display import counted
 from service.client.failures import Failed, Misused
-from service.client.options import NAME, Yes, model_name
+from service.client.options import NAME, model_name
 from service.client.rows import confirm
 from service.client.session import Refused, Service, Session, path_of
 
@@ -39,7 +39,7 @@ def export(
     *,
     where: Where,
     everything: Annotated[bool, Option("--all", help="The states of all models, as a tar; without NAME.")] = False,
-    force: Yes = False,
+    force: Annotated[bool, Option("--yes", "--force", help="Replace a file that is there.")] = False,
     as_json: Json = False,
     service: Service,
 ) -> None:

@@ -184,7 +184,7 @@ def _curl(address: str, name: str, body: Mapping[str, Any]) -> str:
 def evaluate(
     *,
     given: ReadOptions,
-    model: Annotated[str, Option(metavar="NAME", callback=model_name, help="Of the model.")],
+    model: Annotated[str, Option(metavar="NAME", callback=model_name, help="The model to score.")],
     batch: Annotated[int, Option(min=1, max=100_000, help="Rows per request.")] = 10_000,
     service: Service,
 ) -> None:

@@ -98,11 +98,12 @@ def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None
     ],
 )
 def test_what_is_refused_is_said(tmp_path: Path, compare: Shell, arguments: list[str], problem: str) -> None:
-    """With the algorithm at fault, or the line."""
+    """With the algorithm at fault, or the line; no page is named of the service that has ended with the command."""
     file = stream(tmp_path / f"{arguments[-1].translate(str.maketrans(',:=', '---'))}.csv")
     status, _, complained = compare(file, "--drop", "day", *arguments)
     assert (1, True) == (status, complained.startswith("onepass compare: "))
     assert problem in complained
+    assert "/problems/" not in complained
 
 
 def test_costs_decide_table_and_chart(tmp_path: Path, compare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

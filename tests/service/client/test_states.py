@@ -47,23 +47,23 @@ def test_a_model_that_has_learned_is_not_replaced_unasked(
 ) -> None:
     """Without a terminal --yes says it; in one there is a question, which "no" and nothing answer alike."""
     file = tmp_path / "state"
-    for name, rows in (("source", 2), ("target", 3)):
+    for name, rows in (("source", 2), ("TargetB", 3)):
         shell("create", name, "--task", "regression", "--algorithm", "rls")
         for at in range(rows):
             shell("feedback", name, f"x={at}", "--label", at)
     assert 0 == shell("export", "source", file)[0]
-    said = "onepass import: replace target: it has learned 3 rows; --yes does it\n"
-    assert (2, "", said) == shell("import", "target", file, stdin=b"")
+    said = "onepass import: replace TargetB: it has learned 3 rows; --yes does it\n"
+    assert (2, "", said) == shell("import", "TargetB", file, stdin=b"")
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     asked = []
     for answer, status, rows in (("", 1, 3), ("n", 1, 3), ("Y", 0, 2)):
         monkeypatch.setattr("builtins.input", lambda text, answer=answer: asked.append(text) or answer)
-        assert status == shell("import", "target", file)[0]
-        assert rows == httpx.get(f"{url}/models/target").json()["rows"]
-    assert ["Replace target and the 3 rows that it has learned? [y/N] "] * 3 == asked
+        assert status == shell("import", "TargetB", file)[0]
+        assert rows == httpx.get(f"{url}/models/TargetB").json()["rows"]
+    assert ["Replace TargetB and the 3 rows that it has learned? [y/N] "] * 3 == asked
     monkeypatch.setattr("builtins.input", Mock(side_effect=EOFError))  # Ctrl-D
-    assert (1, "\n", "onepass import: replace target: not done\n") == shell("import", "target", file)
-    assert 0 == shell("import", "target", file, "--yes")[0]
+    assert (1, "\n", "onepass import: replace TargetB: not done\n") == shell("import", "TargetB", file)
+    assert 0 == shell("import", "TargetB", file, "--yes")[0]
 
 
 def test_an_export_to_a_device_leaves_the_device(shell: Shell, tmp_path: Path) -> None:
