@@ -82,16 +82,18 @@ def test_late_label(boiler):
 
 
 def test_tables(boiler):
-    """Dicts, lists, arrays and a data frame give the same columns; NaN is a missing value."""
+    """Dicts, lists, arrays and data frames (of pandas, of Polars) give the same columns; NaN is a missing value."""
     rows = [[1.0, 2.0], [3.0, 4.0]]
-    cells = {"columns": ["outside", "wind"], "to_numpy": lambda _, dtype: np.array(rows, dtype)}
-    for table in ([{"outside": 1, "wind": 2}, {"wind": 4, "outside": 3}], rows, np.array(rows), type("F", (), cells)()):
+    names = {"columns": ["outside", "wind"]}
+    pandas = type("F", (), {**names, "to_numpy": lambda _, dtype: np.array(rows, dtype)})()
+    polars = type("F", (), {**names, "to_numpy": lambda _: None, "rows": lambda _: [*map(tuple, rows)]})()
+    for table in ([{"outside": 1, "wind": 2}, {"wind": 4, "outside": 3}], rows, np.array(rows), pandas, polars):
         assert {"columns": ["outside", "wind"], "data": rows} == boiler._table(table)
         boiler.partial_fit(table, np.array([1.0, 2.0]))
-    assert 8 == boiler.show()["rows"]
+    assert 10 == boiler.show()["rows"]
     assert 2 == len(boiler.predict_many(rows))
     assert 2 == len(boiler.predict_batch(rows, track=True)["prediction_ids"])
-    assert [2, 8] == [boiler.evaluate(rows, [1.0, 2.0])["metrics"]["rows"], boiler.show()["rows"]]
+    assert [2, 10] == [boiler.evaluate(rows, [1.0, 2.0])["metrics"]["rows"], boiler.show()["rows"]]
     assert [None, 1.0] == boiler._table([[math.nan, 1.0]])["data"][0]
 
 
