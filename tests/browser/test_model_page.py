@@ -64,13 +64,17 @@ async def test_a_model_page_is_accessible_and_fits_a_phone(look, axe, kind):
 async def test_a_challenger_is_added_promoted_and_removed(look, api):
     """Each action has a button and asks first if it cannot be undone; the interval of the difference is drawn."""
     streams.classes(api, "seen-contest")
-    page = await look("seen-contest")
+    page = await look("seen-contest", statuses=[409])
     await tab(page, "Challengers")
     await expect(page.locator("#challengers .interval[role=img]")).to_have_count(1)
     await page.get_by_text("Add a challenger").click()
+    await page.get_by_label("Name", exact=True).fill("candidate")
+    await page.get_by_role("button", name="Add challenger").click()
+    await expect(page.locator("[data-path=name] .error")).to_contain_text("candidate exists with another configuration")
     await page.get_by_label("Name", exact=True).fill("second")
     await expect(page.get_by_label("Algorithm").get_by_role("option", name="observer")).to_have_count(0)
     await page.get_by_label("Algorithm").select_option("rls")
+    await expect(page.locator("[data-path=name] .error")).not_to_be_empty()  # it stays beside the name it is about
     await page.get_by_role("button", name="Add challenger").click()
     await expect(page.locator("tr[data-challenger=second]")).to_contain_text("rls")
     await page.get_by_role("button", name="Promote second").click()

@@ -151,7 +151,7 @@ export class LineChart extends Frame {
         const ends = known.map(({ name, points }) => `${name} ${number(points.at(-1)[1])}`);
         if (!ends.length) return `${this.title}: ${empty}`;
         const [first, last] = this.span();
-        const marked = marks.length ? `; ${marks.length} marks` : "";
+        const marked = marks.length ? `; ${marks.length} ${marks.length === 1 ? "mark" : "marks"}` : "";
         return `${this.title}, row ${count(first)} to ${count(last)}; at the end ${ends.join(", ")}${marked}`;
     }
 

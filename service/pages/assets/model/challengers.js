@@ -142,7 +142,7 @@ function linesOf({ champion, challengers: all }, key, metrics) {
 function challengerForm(model, { properties }) {
     const said = sayer();
     const name = textInput({ required: "", pattern: NAME, placeholder: "candidate" });
-    const place = h("div.form-grid");
+    const [named, place] = [field("Name", name, { path: "name" }), h("div.form-grid")];
     const submit = h("button.button.primary", { type: "submit" }, "Add challenger");
     let [offered, entries] = [[], {}];
     /** Draw the fields, for an algorithm and its parameters. */
@@ -158,7 +158,7 @@ function challengerForm(model, { properties }) {
             draw(entries.algorithm.value());
             entries.algorithm.element.querySelector("select").focus();
         });
-        fill(place, field("Name", name, { path: "name" }), Object.values(entries).map(({ element }) => element));
+        fill(place, named, Object.values(entries).map(({ element }) => element));
     };
     const send = async () => {
         const body = entered(Object.entries(entries));

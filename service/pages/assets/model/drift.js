@@ -111,7 +111,7 @@ function alarmList({ alarm_count: count, alarms }) {
     const heads = ["row", "test", "class", "feature that moved most"];
     const table = scrolledTable("Later alarms", heads, alarms.map(cells));
     const title = `${count} later ${count === 1 ? "alarm" : "alarms"} of the same episode`;
-    return folded(title, [table, more(count - alarms.length, "more are not kept.")]);
+    return folded(title, [table, more(count - alarms.length, "more, which are not kept.")]);
 }
 
 /** Show what is behind marks below their chart; pressing the same button again hides it. */
@@ -129,7 +129,7 @@ export function markDetails(place, marks, found, button) {
             h("button.button.quiet.small", { on: { click: close } }, "Close"),
         ),
         marks.slice(0, DETAILS_MAX).map((mark) => markDetail(mark, found)),
-        more(marks.length - DETAILS_MAX, "more are in the table of drift events."),
+        more(marks.length - DETAILS_MAX, "more, in the table of drift events."),
     );
 }
 

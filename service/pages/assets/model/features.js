@@ -55,7 +55,7 @@ function effectsShown({ features: list, rows, curves = {} }) {
     return [
         h("p.help", `How far each feature moves the score, on average over ${rowsText(rows)}.`),
         bars(shown, { label: "Which features matter" }),
-        more(list.length - EFFECTS_MAX, "more features"),
+        more(list.length - EFFECTS_MAX, "more"),
         drawn.length > 0 && [h("p.label", "What each adds, from low to high values"), h("ul.plain-list", drawn)],
     ];
 }

@@ -29,7 +29,7 @@ function probabilities(found, before) {
     const text = (value) => (value > 0.5 ? share(value) : number(value)); // neither is ever 0 or 1
     const bar = ([name, value]) => ({ name, value, text: text(value), note: before && `was ${text(before[name])}` });
     const shown = list.slice(0, SHOWN_MAX).map(bar);
-    return [bars(shown, { label: "Probabilities", most: 1 }), more(list.length - SHOWN_MAX, "more classes")];
+    return [bars(shown, { label: "Probabilities", most: 1 }), more(list.length - SHOWN_MAX, "more")];
 }
 
 function numberFacts({ std = null, interval }, before, level) {
@@ -58,7 +58,7 @@ function contributions({ base, features, sampled }, { prediction, probabilities:
     shown.push(bar("(average row)", base, true));
     const score = shares ? `log odds of ${valueOf(prediction)}` : "prediction";
     const what = `What each feature adds to the ${score}, compared with an average row${sampled ? "; sampled" : ""}.`;
-    return [h("p.help", what), bars(shown, { label: what }), more(list.length - SHOWN_MAX, "more features")];
+    return [h("p.help", what), bars(shown, { label: what }), more(list.length - SHOWN_MAX, "more")];
 }
 
 function experts(list) {
