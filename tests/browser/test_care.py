@@ -51,6 +51,24 @@ async def test_a_wrong_row_of_a_large_file_is_named_by_its_place_in_the_file(vis
     await expect(dialog).to_contain_text(f"row {rows + 1}, column visits: is not a number")
 
 
+async def test_a_file_is_read_as_it_is_or_refused(visits, tmp_path):
+    """A quoted name may hold the delimiter; letters of another encoding are not replaced by others unasked."""
+    file, latin = tmp_path / "quoted.csv", tmp_path / "latin.csv"
+    file.write_text('"a, b","c ""d""",y\n1,2,u\n')
+    latin.write_bytes("a,city,y\n1,Köln,u\n".encode("latin-1"))
+    page = await visits.open("")
+    await page.get_by_role("button", name="New model").first.click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name", exact=True).fill("care-read")
+    chosen = dialog.get_by_label("Learn a file first")
+    await chosen.set_input_files(file)
+    await expect(dialog.get_by_label("Label column").get_by_role("option")).to_have_text(["a, b", 'c "d"', "y"])
+    await chosen.set_input_files(latin)
+    await dialog.get_by_role("button", name="Create").click()
+    assert "This file is not in UTF-8." == await chosen.evaluate("own => own.validationMessage")
+    await expect(dialog).to_be_visible()
+
+
 async def test_important_features_are_shown(look, api):
     """The page lists the features by effect, and shows the curves of an additive model."""
     rows = {"columns": ["calls", "visits"], "data": [row[:2] for row in ROWS], "labels": [row[2] for row in ROWS]}

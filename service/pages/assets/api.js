@@ -36,8 +36,8 @@ export class Problem extends Error {
     /** Sentences for a reader: the detail, then a line for each field that it does not say already. */
     get lines() {
         const fields = this.errors.map((error) => line(error, this.message));
-        const said = this.errors.length === 1 && this.message.includes(this.errors[0].problem);
-        return said ? fields : [this.message, ...fields];
+        const said = this.errors.every(({ problem }) => this.message.includes(problem));
+        return said && fields.length ? fields : [this.message, ...fields];
     }
 }
 

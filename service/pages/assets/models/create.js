@@ -31,6 +31,7 @@ export function newModel() {
         table = file.files.length ? tableOf(await file.files[0].text()) : null;
         fill(column, (table?.names ?? []).map((own) => h("option", { value: own }, own)));
         column.selectedIndex = column.options.length - 1;
+        file.setCustomValidity(JSON.stringify(table).includes("\uFFFD") ? "This file is not in UTF-8." : "");
         show();
     };
     const create = async () => {
@@ -38,10 +39,9 @@ export function newModel() {
         const body = { task: task.value, ...(given.length && task.value !== "regression" && { labels: given }) };
         const path = `models/${encodeURIComponent(name.value)}`;
         const made = await answered(form, said, path, { method: "PUT", body });
-        if (made?.version > 0) tell(said, `${name.value} exists already. Choose another name.`, "warn");
-        if (!made || made.version > 0) return;
-        if (table) await teach(path, table, column.value, said);
-        location.assign(address(`ui/${path}`));
+        if (made?.version > 0) return tell(said, `${name.value} exists already. Choose another name.`, "warn");
+        if (made && table) await teach(path, table, column.value, said);
+        if (made) location.assign(address(`ui/${path}`));
     };
     const form = actionForm(".stack", submit, create, said,
         field("Name", name, { path: "name", help: "Letters, digits, dots, dashes and underscores." }),
@@ -59,9 +59,9 @@ export function newModel() {
 /** A CSV file: its header, the names in it, what stands between cells, its rows and how many make a part to send. */
 function tableOf(text) {
     const [header, ...rows] = text.replace(/^\uFEFF/, "").match(RECORD) ?? [""];
-    const counts = [",", ";", "\t", "|"].map((own) => [header.split(own).length, own]);
-    const [[, delimiter]] = counts.sort(([one], [other]) => other - one);
-    const names = header.split(delimiter).map((own) => own.replace(/^"(.*)"$/, "$1"));
+    const cells = (own) => header.split(new RegExp(`[${own}](?=(?:[^"]*"[^"]*")*[^"]*$)`)); // not within quotes
+    const [delimiter] = [",", ";", "\t", "|"].sort((one, other) => cells(other).length - cells(one).length);
+    const names = cells(delimiter).map((own) => own.replace(/^"(.*)"$/, "$1").replaceAll('""', '"'));
     return { header, names, delimiter, rows, part: Math.ceil((PART_BYTES * rows.length) / text.length) };
 }
 
