@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints
+from core.numerics.rows import put
 from core.state.layout import Array, Counts, Holder, Layout, Range
 
 NOT_RETURNED, BEFORE_ALL = np.nan, np.inf
@@ -35,17 +36,17 @@ _NONE_RETURNED, _NO_LABELS = np.empty((0, 0)), np.empty(0)
 def _write(X: Floats, i: int, known: bool, features: Floats, labels: Floats, Z: Floats) -> None:
     """Row i of Z: that of X, then the features and the labels of the rows before it."""
     D = X.shape[1]
-    Z[i, :D] = X[i]
+    put(X[i], Z[i])
     for row in range(features.shape[0]):
-        Z[i, D * (row + 1) : D * (row + 2)] = features[row] if known else X[i]
-    Z[i, D + features.size :] = labels.ravel()
+        put(features[row] if known else X[i], Z[i, D * (row + 1) :])
+    put(labels.ravel(), Z[i, D + features.size :])
 
 
 @njit(cache=True, nogil=True)
 def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Floats, labels: Floats) -> None:
     """Add row i of X with its label to the history; the first one fills it."""
     for row in range(features.shape[0] - 1, -1, -1):
-        features[row] = features[row - 1] if known and row > 0 else X[i]
+        put(features[row - 1] if known and row > 0 else X[i], features[row])
     for row in range(labels.shape[0] - 1, -1, -1):
         for j in range(labels.shape[1]):
             own = (1.0 if y == j else 0.0) if classes else y
@@ -67,8 +68,8 @@ def _lag(
         elif np.isinf(returned[i, 0]):
             _write(X, i, False, features, nothing, Z)
         else:
-            Z[i, :D] = X[i]
-            Z[i, D:] = returned[i]
+            put(X[i], Z[i])
+            put(returned[i], Z[i, D:])
         if y.shape[0]:
             _join(X, i, y[i], classes, known[0] > 0.0, features, labels)
             known[0] = 1.0

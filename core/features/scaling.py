@@ -38,6 +38,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, TABLE, Floats, Header, Ints, direct
+from core.numerics.rows import put
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
 START_ROWS = 20  # rows whose medians start the robust scaling
@@ -79,7 +80,9 @@ def _median(values: Floats, count: int) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _mean_and_deviation(values: Floats, count: int) -> tuple[float, float]:
     """Mean and standard deviation of the first ``count`` values, divided by the largest: nothing overflows."""
-    largest = np.abs(values[:count]).max()
+    largest = 0.0
+    for i in range(count):
+        largest = max(largest, abs(values[i]))
     if largest == 0.0:
         return 0.0, 0.0
     mean = square = 0.0
@@ -94,7 +97,7 @@ def _mean_and_deviation(values: Floats, count: int) -> tuple[float, float]:
 @njit(cache=True, nogil=True)
 def _start(column: Floats, count: int, work: Floats) -> tuple[float, float]:
     """Centre and spread of a column's first ``count`` <= 20 values; at 20, those that start the recursion."""
-    work[:count] = column[:count]
+    put(column[:count], work)
     centre = _median(work, count)
     for i in range(count):
         work[i] = abs(column[i] - centre)
@@ -116,7 +119,8 @@ def _start_row(X: Floats, i: int, count: int, buffer: Floats, moments: Floats) -
     """Moments with row i as the ``count``-th; the rows before it are in the buffer, which is not changed."""
     column, work = np.empty(START_ROWS), np.empty(START_ROWS)
     for j in range(X.shape[1]):
-        column[: count - 1] = buffer[: count - 1, j]
+        for row in range(count - 1):
+            column[row] = buffer[row, j]
         column[count - 1] = _within(X[i, j], VALUE_MAX)
         moments[0, j], moments[1, j] = _start(column, count, work)
 

@@ -31,6 +31,7 @@ from numba import njit
 
 from core.contract import CLASSES_IN, CUBE, ROWS_IN, TABLE, VECTOR, Floats, Ints
 from core.metrics.prequential import RESCALED, ROWS, STRIDE, add_point
+from core.numerics.rows import times_number
 
 P_MIN: Final = 1e-15  # probabilities below count as this much in the log loss, which is then at most 34.5
 PLACES_MAX: Final = 50  # most classes with their own row in the confusion
@@ -168,10 +169,12 @@ def _see(y: int, s: Floats, classes: Floats, confusion: Floats) -> None:
         if classes[SEEN, y] > 2.0 * classes[SEEN, rarest]:
             place = int(classes[PLACE, rarest])
             for counts in confusion:
-                counts[PLACES_MAX] += counts[place]
-                counts[place] = 0.0
-                counts[:, PLACES_MAX] += counts[:, place]
-                counts[:, place] = 0.0
+                for j in range(counts.shape[1]):
+                    counts[PLACES_MAX, j] += counts[place, j]
+                    counts[place, j] = 0.0
+                for j in range(counts.shape[0]):
+                    counts[j, PLACES_MAX] += counts[j, place]
+                    counts[j, place] = 0.0
             classes[PLACE, y], classes[PLACE, rarest] = place, PLACES_MAX
 
 
@@ -247,10 +250,10 @@ def absorb(
         if s[ROWS] % RESCALED == 0.0:
             share = 1.0 / s[WEIGHT]
             s[WEIGHT] = 1.0
-            sums[1] *= share
-            faded *= share
-            confusion[1] *= share
-            scores[1] *= share
+            times_number(sums[1], share)
+            for part in (faded, confusion[1], scores[1]):
+                for counts in part:
+                    times_number(counts, share)
         if s[ROWS] % s[STRIDE] == 0.0:
             accuracy, kappa, no_change, majority = _window_scores(ring, int(min(s[ROWS], float(ring.shape[0]))), K)
             so_far = sums[0, RIGHT] / sums[0, SCORED] if sums[0, SCORED] > 0.0 else np.nan

@@ -22,6 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
+from core.numerics.rows import put
 from core.state.layout import FINITE, Array, Counts, Holder, Range
 
 WINDOW: Final = 1000  # rows in the window, by default
@@ -44,11 +45,11 @@ def add_point(s: Floats, history: Floats, metrics: Floats) -> None:
     """Add a point of some metrics; a full history keeps its 2nd, 4th ... point and doubles the stride."""
     point = int(s[POINTS])
     history[point, 0] = s[ROWS]
-    history[point, 1:] = metrics
+    put(metrics, history[point, 1:])
     s[POINTS] += 1.0
     if s[POINTS] == POINTS_MAX:
         for kept in range(POINTS_MAX // 2):
-            history[kept] = history[2 * kept + 1]
+            put(history[2 * kept + 1], history[kept])
         s[POINTS] = POINTS_MAX // 2
         s[STRIDE] *= 2.0
 

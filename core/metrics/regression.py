@@ -110,7 +110,8 @@ def window_means(ring: Floats, width: int) -> Floats:
             _add_to(found[BASELINE], baseline)
             _add_to(found[PAIRED], error)
     for series in found:
-        series[SQUARE:] /= series[SERIES_ROWS] or np.nan
+        for at in range(SQUARE, series.shape[0]):
+            series[at] /= series[SERIES_ROWS] or np.nan
     return found
 
 

@@ -54,6 +54,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import Floats, Ints
+from core.numerics.rows import put
 from core.numerics.weighting import softmax
 from core.state.layout import Array, Layout, Range
 
@@ -159,7 +160,7 @@ def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s:
         s[k] = c[SLOPE] * logs[k] + priors[k]
     if K:
         softmax(s, s)
-    r[:] = s
+    put(s, r)
     if K == 2:
         r[1] = _corrected(_odds(s[1]), c)
         r[0] = 1.0 - r[1]

@@ -59,7 +59,7 @@ from core.metrics.class_kernels import AS_NOW, COUNTED, FACTS, GONE, LOSS, NOTHI
 from core.metrics.class_kernels import absorb as count_rows
 from core.model.calibration import LAYOUT, calibrate_row, fit_row, fresh, log_priors, others_are_rare
 from core.model.rows import BlockRows, Returned, Scored
-from core.numerics.rows import cost_unit
+from core.numerics.rows import cost_unit, put
 from core.state.layout import Holder
 
 MASS_MIN = 1e-6  # least m: the mass that all labels share equally after many rows
@@ -110,7 +110,7 @@ def answer_rows(
     predicted, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
     priors, logs, s, r = np.empty((4, p.shape[1]))
     seen = np.zeros(labels)
-    seen[: counts.shape[0]] = counts
+    put(counts, seen)
     log_priors(order, seen, counts.sum(), priors)
     for i in range(n):
         calibrate_row(p, i, priors, calibration, logs, s, r)

@@ -115,7 +115,9 @@ def small_inverse(R: Floats) -> Floats:
         if regular:
             break
     if not regular:
-        inverse[:] = np.eye(d)
+        for i in range(d):
+            for j in range(d):
+                inverse[i, j] = 1.0 if i == j else 0.0
     for i in range(d):
         for j in range(i + 1):
             a = inverse[i, j] * (scale[i] * scale[j])

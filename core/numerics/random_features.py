@@ -26,6 +26,7 @@ from numba import njit
 
 from core.contract import ROWS_IN, Floats, direct
 from core.numerics.rng import UNIT, mixed_seed, words
+from core.numerics.rows import put
 
 PURPOSE = b"RandomFx"  # the purpose of the random draws
 
@@ -72,7 +73,7 @@ def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> N
     R = phases.shape[0]
     angles = np.empty(R)
     for i in range(n):
-        angles[:] = phases
+        put(phases, angles)
         for j in range(d):
             z = out[i, j] = Z[i, j]
             z = min(max(z, -_VALUE_MAX), _VALUE_MAX)

@@ -37,6 +37,13 @@ def load(X: Floats, i: int, x: Floats, row_max: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def put(values: Floats, out: Floats) -> None:
+    """The first entries of ``out`` <- values (d,); to compile ``out[:d] = values`` takes more than a second."""
+    for j in range(values.shape[0]):
+        out[j] = values[j]
+
+
+@njit(cache=True, nogil=True)
 def times_number(x: Floats, factor: float) -> None:
     """X <- factor x."""
     for j in range(x.shape[0]):

@@ -31,6 +31,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import ROWS_IN, Floats, Ints
+from core.numerics.rows import put
 from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
 from core.switching.feature_recovery import ENTRY_MAX, INPUT, INPUT_MAX, OUTPUT_MAX, STORED_MAX, FeatureRecovery
 from core.switching.linear_mapping import inverse_deviations
@@ -46,7 +47,7 @@ def _recover(X2: Floats, Z: Floats, m2: Floats, scale: Floats, m1: Floats, A: Fl
     for r in range(X2.shape[0]):
         for j in range(Z.shape[1]):
             z[j] = (min(max(X2[r, j], -INPUT_MAX), INPUT_MAX) - m2[j]) * scale[j]
-        out[r] = m1
+        put(m1, out[r])
         for i in range(Z.shape[0]):
             distance = 0.0
             for j in range(Z.shape[1]):

@@ -38,6 +38,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, Floats, Header, Ints, Weights
+from core.numerics.rows import put
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, Range, counts
 from core.switching.feature_recovery import ENTRY_MAX, INPUT, INPUT_MAX, OUTPUT_MAX, FeatureRecovery, rows_kept
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
@@ -71,7 +72,7 @@ def _layout_of(rows: str, mapping: str) -> Layout:
 def _recover(X2: Floats, m2: Floats, m1: Floats, M: Floats, out: Floats) -> None:
     """m1 + M'(x2 - m2) for rows X2 (n, d2) into out (n, d1), row by row in one order: the same bits in any block."""
     for i in range(X2.shape[0]):
-        out[i] = m1
+        put(m1, out[i])
         for k in range(M.shape[0]):
             z = min(max(X2[i, k], -INPUT_MAX), INPUT_MAX) - m2[k]
             for j in range(M.shape[1]):
@@ -84,7 +85,7 @@ def _recover(X2: Floats, m2: Floats, m1: Floats, M: Floats, out: Floats) -> None
 def _recover_by_factors(X2: Floats, m2: Floats, m1: Floats, left: Floats, right: Floats, out: Floats) -> None:
     """``_recover`` with M = left' right."""
     for i in range(X2.shape[0]):
-        out[i] = m1
+        put(m1, out[i])
         for b in range(left.shape[0]):
             part = 0.0
             for k in range(left.shape[1]):

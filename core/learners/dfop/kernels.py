@@ -69,7 +69,18 @@ from numba import njit
 
 from core.contract import Floats
 from core.numerics.linalg import SMALL, small_inverse
-from core.numerics.rows import HELD, add_outers, dot, downdate, downdate_times, load, score, times_number, times_vector
+from core.numerics.rows import (
+    HELD,
+    add_outers,
+    dot,
+    downdate,
+    downdate_times,
+    load,
+    put,
+    score,
+    times_number,
+    times_vector,
+)
 
 ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS, DISCOUNT, STEP, LEAKED, FRESH = range(8)
 """Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it.
@@ -273,7 +284,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         counters[ROWS] += 1.0
         counters[FORGOTTEN] += step
         absorb_squares(mean_square, x, 1.0 / counters[ROWS])
-        held[count] = x
+        put(x, held[count])
         if weight != 1.0:
             times_number(held[count], math.sqrt(weight))
         lams[count] = lam
@@ -288,7 +299,9 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         if due:
             if leaks:
                 leak(R, mean_square, counters)
-            Q[:] = small_inverse(R)
+            exact = small_inverse(R)
+            for k in range(D):
+                put(exact[k], Q[k])
             if i + 1 < stop:
                 scale = load(X, i + 1, x, _ROW_MAX)
                 g = times_vector(Q, x, q)
@@ -300,8 +313,8 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         else:
             scale = load(X, i + 1, coming, _ROW_MAX)
             downdate_times(Q, q, inverse, coming, ahead, diagonal)
-            x[:] = coming
-            q[:] = ahead
+            put(coming, x)
+            put(ahead, q)
             g = dot(x, q)
     add_outers(R, held, lams, count)
     return stop, DONE

@@ -76,6 +76,7 @@ from numba import njit
 
 from core.contract import Floats, Ints
 from core.learners.odm.candidates import PLACES_MAX
+from core.numerics.rows import put
 from core.numerics.weighting import fixed_share, weigh_by_losses
 
 STEEPNESS, TRADEOFF, LOW, HIGH, RADIUS, STEP, EXPLICIT, GROWS, MAJORITY, PER_LOSS, RATE, SHARE = range(12)
@@ -233,7 +234,8 @@ def restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Int
             places[k] = 0
     if not grows or epochs.shape[0] == K or places[K - 1] < epochs[K - 1]:
         return K
-    W[:, K] = W[:, K - 1]
+    for t in range(W.shape[0]):
+        put(W[t, K - 1], W[t, K])
     losses[K] = losses[K - 1]
     shares[K] = shares[K - 1] * K / (K + 1.0)
     shares[K - 1] /= K + 1.0

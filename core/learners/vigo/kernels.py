@@ -60,6 +60,7 @@ from numba import float64, int64, njit, types
 
 from core.contract import Floats, Ints, direct
 from core.learners.vigo.cholesky import distance, factorise, rank_one
+from core.numerics.rows import put
 
 BETA, NU, SHARE, WAITING, ROWS, COUNT, OLD, MISTAKES, LATEST, PRIOR, LOGDET, CONSTANT, EXPONENT, RATIO = range(14)
 """A class's row of ``stats``: beta, nu, share; n; its rows since building began; c and the last window's c; wrong
@@ -370,7 +371,8 @@ def learn_rows(
         elif due and (building or kind == VIGO):  # Algorithm 2
             _update(s, k, z)
         if grown and constants[PRIOR_SIZE] > 0.0:
-            features[KNOWN] = features[HIGH] - features[LOW]
+            for j in range(features.shape[1]):
+                features[KNOWN, j] = features[HIGH, j] - features[LOW, j]
             for other in range(stats.shape[0]):
                 _factor(s, other)
         if fired:
@@ -384,7 +386,7 @@ def start_class(s: Gaussians, k: int) -> None:
     s.stats[k, NU], s.stats[k, SHARE] = float(s.A.shape[1]), 1.0
     s.stats[k, COUNT] = 1.0 - s.counters[STAGE] if s.constants[KIND] == VIGOW else 1.0
     if s.constants[PRIOR_SIZE] > 0.0:
-        s.means[k, 0] = s.features[LOW]  # the origin of columns scaled to [0, 1]
+        put(s.features[LOW], s.means[k, 0])  # the origin of columns scaled to [0, 1]
     _weigh(s, k)
     _student(s, k)
     _factor(s, k)
