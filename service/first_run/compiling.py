@@ -1,5 +1,6 @@
 """Compiling kernels in several processes: each imports modules, which fills Numba's cache."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -16,7 +17,7 @@ from service.first_run.kernels import CannotCompile, Kernels, processor
 from service.memory_limit import memory_limit
 
 WORKERS_MAX = 4  # more would wait for the longest chain of modules
-WORKER_BYTES = 400 * 2**20  # what each takes at most
+WORKER_BYTES = 500 * 2**20  # what each takes at most
 ENDED = "a process that compiles kernels was ended: is memory short? Another run goes on where this one stopped"
 
 
@@ -70,8 +71,10 @@ def _run(kernels: Kernels, pool: ProcessPoolExecutor) -> None:
 def _begin() -> None:
     """In each worker: a terminal's interrupt is for the process that made it, and it ends with that one.
 
-    Nothing calls kernels by their addresses: leaving out the functions for that saves a tenth of the time.
+    Nothing calls kernels by their addresses: leaving out the functions for that saves a tenth of the time. So does not
+    looking for cycles while a module is compiled.
     """
+    gc.disable()
     Flags.options["no_cfunc_wrapper"]._default = True  # noqa: SLF001  else every kernel would have to say it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -88,3 +91,4 @@ def _import(module: str) -> None:
         import_module(module)
     except Exception as error:  # noqa: BLE001  whatever it raises
         raise CannotCompile(f"cannot compile {module}: {type(error).__name__}: {error}") from None
+    gc.collect(1)  # what is new
