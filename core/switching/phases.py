@@ -108,7 +108,8 @@ class Switching:
     def fork_for_challenger(self, config: Config) -> "Switching":
         """The spaces of a challenger that starts now, in the current space.
 
-        It accepts rows in flight of earlier spaces as this one does, except those that an earlier expert learns.
+        It accepts rows in flight of earlier spaces as this one does, except those that an earlier expert learns: these
+        are spaces left behind, so that a promoted challenger still scores their tracked rows.
         """
         found, now = Switching(config, None), self.now
         found.retired_spaces, found.renamed_spaces = [*self.retired_spaces], dict(self.renamed_spaces)
@@ -116,6 +117,9 @@ class Switching:
         if now is not None:
             union = None if isinstance(now, OverlapPeriod) else now.union
             found.enter(SpaceModel(config, now.schema), self.aborted_union or union)
+            for space in self.routes:
+                if space not in found.routes:
+                    found._retire(space)
         return found
 
     def configure(self, config: Config) -> None:

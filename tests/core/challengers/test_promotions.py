@@ -185,3 +185,22 @@ def test_rows_of_an_overlap_are_mapped_even_if_one_of_them_promotes():
     assert "promotion" in [mark["kind"] for mark in model.marks]
     assert "overlap" == model.machine.phase
     assert outcome.mapped
+
+
+@pytest.mark.parametrize("aborted", [False, True])
+def test_tracked_rows_of_features_from_before_a_challenger_are_scored_after_its_promotion(aborted):
+    """It never had these features: the label counts for the metrics, and is not refused."""
+    model, (X, y) = Twin({**COSTLY, "features": ["a", "b"]}), (np.eye(2), ["usual", "rare"])
+    model.learn(X, y)
+    old, served = model.machine.prediction_schema, model.served(X[:1])
+    model.commit(Switch("begin", parse_features(["b", "c"]), "linear"))
+    union = model.machine.feedback_schema
+    model.commit(Switch("complete"))
+    if aborted:
+        model.commit(Switch("begin", parse_features(["d"]), "linear"))
+        model.commit(Switch("abort"))
+    challenge(model, "other", {"algorithm": "dfop"})
+    model.commit(Promote("other", force=True))
+    for space, learned in ((old, False), (union, not aborted)):
+        outcome = model.learn(np.ones((1, space.raw_width)), ["rare"], space, served=served)
+        assert (None, learned, [served.prediction]) == (outcome.refusal, outcome.learned, outcome.predictions)
