@@ -261,8 +261,10 @@ def _reset_parts(parts: LearnerParts) -> LearnerParts:
 
 
 def _restore(model: Model, segment: Restore, learner_id: str) -> None:
-    """Continue with the learners of the saved state; the drift events stay."""
+    """Continue with the learners of the saved state; the drift events stay, and so do spaces that tracked rows have."""
     restored = _restored(model, segment, learner_id)
+    for parts in restored.learners:
+        parts.switching.remember(model.own.switching)
     model.own, model.challengers, model.unknown = restored.own, restored.challengers, restored.unknown
     model.outside, model.due_rows = restored.outside, restored.due_rows
     model.own.metrics.mark(model.rows, segment.source)

@@ -117,10 +117,14 @@ class Switching:
         if now is not None:
             union = None if isinstance(now, OverlapPeriod) else now.union
             found.enter(SpaceModel(config, now.schema), self.aborted_union or union)
-            for space in self.routes:
-                if space not in found.routes:
-                    found._retire(space)
+            found.remember(self)
         return found
+
+    def remember(self, other: "Switching") -> None:
+        """Count the spaces that only another one knows as left behind: tracked rows of theirs are scored."""
+        for space in (*other.retired_spaces, *other.routes):
+            if space not in self.routes:
+                self._retire(space)
 
     def configure(self, config: Config) -> None:
         """Continue with another configuration of the same algorithm, parameters and seed."""

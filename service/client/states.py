@@ -238,7 +238,7 @@ def state_digest(state: bytes) -> str | None:
     """A digest of everything in a state that affects predictions and learning; None if it is not a state.
 
     It leaves out what an import changes: the position in the log, the marks of the metrics (an import is one), drift
-    events, and the entry that started a challenger.
+    events, the features left behind, and the entry that started a challenger.
     """
     length = 8 + int.from_bytes(state[:8], "little")
     try:
@@ -250,6 +250,7 @@ def state_digest(state: bytes) -> str | None:
                 learner.pop(name, None)
             for name in ("marks", "marks_thinned"):
                 learner["metrics"].pop(name, None)
+            learner["switching"].pop("retired", None)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     digest = hashlib.blake2b(json.dumps(kept, sort_keys=True).encode())

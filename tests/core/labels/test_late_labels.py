@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Entry, Reset, Rows, ServedPrediction, Switch
+from core.entry import Entry, Reset, Restore, Rows, ServedPrediction, Switch
 from core.features import Feature, Schema
 from core.model import read, save
 from core.model.apply import apply
@@ -130,3 +130,18 @@ def test_a_label_of_features_that_a_reset_has_left_is_refused(algorithm, y):
     assert "features have changed" in model.commit(late).refusal
     for _ in range(3):
         assert model.commit(first).learned
+
+
+@pytest.mark.parametrize("source", ["restore", "import"])
+def test_a_label_of_features_that_a_restore_has_left_is_scored(source):
+    """The restored state never had them, but the label still comes to the prediction that was returned."""
+    model = Twin({"algorithm": "rls", "task": "regression", "features": ["a", "b"]})
+    model.learn(np.eye(2), np.ones(2))
+    kept = save.to_bytes(model.machine)
+    model.commit(Switch("begin", (Feature("b"), Feature("c")), "linear"))
+    model.commit(Switch("complete"))
+    space, served = model.machine.prediction_schema, model.served(np.ones((1, 2)))
+    assert model.commit(Restore(kept, source)).refusal is None
+    outcome = model.learn(np.ones((1, 2)), np.ones(1), space, served=served)
+    assert (None, False, [served.prediction]) == (outcome.refusal, outcome.learned, outcome.predictions)
+    assert 3 == model.machine.rows

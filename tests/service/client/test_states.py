@@ -174,6 +174,8 @@ def test_a_model_of_another_state_is_refused(shell: Shell, filled: str, other: s
     assert (1, ["b"], ["c"], ["a"]) == (status, done["imported"], done["skipped"], [r["name"] for r in done["refused"]])
     assert "1 model refused\n  a: is here with another state; --overwrite replaces it" in complained
     assert learned == digest(other, "a") != digest(filled, "a")
+    for step in ({"action": "begin", "features": ["y"]}, {"action": "complete", "force": True}):
+        httpx.post(f"{other}/models/a/features/switch", json=step).raise_for_status()
     assert (0, told(replaced=["a"], skipped=["b", "c"]), "") == brought(shell, tar, other, "--overwrite")
     assert digest(filled, "a") == digest(other, "a")
     httpx.delete(f"{other}/models/a").raise_for_status()
