@@ -289,11 +289,11 @@ def of_rows(outcome: Outcome) -> list[Outcome]:
     count, learned, mapped, version = len(outcome.predictions), outcome.learned, outcome.mapped, outcome.version
     if count == 1:
         return [outcome]
-    after, step = (outcome.rows - count, 1) if learned else (outcome.rows, 0)
+    after = outcome.rows - count
     shares, joined = outcome.p_true, {at: [(0, label)] for at, label in outcome.joined}
     found: list[Outcome] = []
     for at, (predicted, loss) in enumerate(zip(outcome.predictions, outcome.losses, strict=True)):
-        after += step
+        after += 1
         share, new = [shares[at]] if shares else [], joined.get(at, [])
         found.append(Outcome(after, [predicted], [loss], learned, share, mapped, new, version=version))
     return found

@@ -199,3 +199,11 @@ async def test_an_observer_of_numbers(api):
     assert (8, 5) == (found["rows"], found["unscored"])
     assert 4.0 == found["overall"]["mse"] == found["baselines"]["served"]["mse"]
     assert 4.0 == (await api.post(f"{path}/evaluate", batch))["metrics"]["mse"]
+
+
+async def test_each_row_of_an_observer_is_told_its_own_number(api):
+    """Rows that are not learned count as well: one that is sent again is told of the rows after it, not of the last."""
+    path = await api.new({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
+    rows = [{"features": ROWS[0], "label": 1, "served": 2, "id": at} for at in range(3)]
+    assert 3 == (await api.post(f"{path}/feedback/batch", rows))["rows"]
+    assert [1, 2, 3] == [(await api.post(f"{path}/feedback", row))["rows"] for row in rows]
