@@ -206,9 +206,8 @@ def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
             ids: tuple[str, ...] = record.ids  # type: ignore[attr-defined]
             end = at + record.count  # type: ignore[attr-defined]
             if ids:
-                outcome = Outcome(
-                    before + end, predictions[at:end], losses[at:end], True, p_true[at:end], version=version
-                )
+                of_entry = predictions[at:end], losses[at:end], learned.learned, p_true[at:end]
+                outcome = Outcome(before + end, *of_entry, version=version)
                 if len(ids) == 1:
                     items.append((ids[0], version, codec.encode_answer(outcome)))
                 else:

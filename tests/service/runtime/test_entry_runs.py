@@ -246,6 +246,13 @@ def test_every_id_is_told_of_its_own_entry():
     assert 5 == len({each.losses[0] for each in answers})
 
 
+def test_the_ids_of_an_observer_are_told_that_nothing_was_learned():
+    """Merged or one by one."""
+    config = Config.parse({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
+    rows = [Rows(config.space.id, None, np.ones((2, 2)), np.ones(2), ids=(f"i:{at}",)) for at in range(3)]
+    assert 3 == agree(config, [Entry(at + 1, 0, (segment,)) for at, segment in enumerate(rows)], None)
+
+
 def test_readers_of_a_version_within_wake_once_it_is_applied():
     """They see the version at the end of the run, which has theirs."""
 
