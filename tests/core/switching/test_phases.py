@@ -3,15 +3,13 @@
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.config import Config
-from core.entry import Outcome, Overlap, Reset, Restore, Rows, Switch
+from core.entry import Outcome, Overlap, Reset, Rows, Switch
 from core.features import row_sample
-from core.model import Model, save
+from core.model import save
 from core.model.plans import plan_switch
 from core.problems import Conflict
 from tests.core.learners.streams import state
-from tests.core.refusals import problems
-from tests.core.switching.switch_streams import CASES, SCHEMAS, SPACES, Driver, every_case, few
+from tests.core.switching.switch_streams import CASES, SCHEMAS, Driver, every_case, few
 
 every_mapping = pytest.mark.parametrize(
     ("algorithm", "task", "classes", "mapping"),
@@ -218,19 +216,6 @@ def test_the_switch_is_marked_in_the_metrics_which_go_on():
     assert 100 == driver.report["rows"]
 
 
-def test_repeated_overlap_rows_are_skipped():
-    """Rows whose id was seen before are not learned."""
-    driver, twin = Driver(), Driver()
-    for one in (driver, twin):
-        one.learn(30)
-        one.begin(1)
-    assert Outcome(30, overlap_rows=3) == driver.map(5, skip=(1, 3))
-    for keep in (0, 2, 4):
-        twin.at = 30 + keep
-        twin.map(1)
-    assert save.to_bytes(driver.machine) == save.to_bytes(twin.machine)
-
-
 @pytest.mark.parametrize("phase", ["overlap", "ensemble", "steady"])
 def test_a_reset_keeps_the_prediction_space(phase):
     """The model is steady and has learned nothing, and clients send the same features for predictions."""
@@ -248,26 +233,6 @@ def test_a_reset_keeps_the_prediction_space(phase):
     assert ("steady", space, 0) == (driver.machine.phase, driver.machine.prediction_schema, driver.machine.rows)
     driver.reborn().learn(10)
     assert driver.switching.report() is None
-
-
-@pytest.mark.parametrize("phase", ["overlap", "ensemble"])
-def test_a_restored_state_brings_its_phase(phase):
-    """A snapshot from the middle of a change continues there."""
-    driver, twin = Driver(), Driver()
-    for one in (driver, twin):
-        one.learn(30)
-        one.begin(1)
-        one.learn(10)
-        if phase == "ensemble":
-            one.complete()
-    snapshot, at = save.to_bytes(driver.machine), driver.at
-    driver.learn(20)
-    driver.commit(Restore(snapshot))
-    driver.at = twin.at = at
-    assert phase == driver.machine.phase
-    assert driver.learn(10).refusal is None
-    twin.learn(10)
-    assert_array_equal(twin.predict().probabilities, driver.predict().probabilities)
 
 
 # -- refusals
@@ -299,20 +264,3 @@ def test_a_begin_that_another_switch_overtook_is_refused():
     driver.learn(30)
     driver.live(1)
     assert "changed meanwhile" in driver.commit(Switch("begin", SCHEMAS[1].features)).refusal
-
-
-def test_a_model_without_features_has_nothing_to_change():
-    """Neither before its first row, nor ever if its rows are sparse."""
-    empty = Model.first(Config.parse({"algorithm": "fesl_c", "task": "classification"}))
-    with pytest.raises(Conflict, match="no features yet"):
-        plan_switch(empty, "begin", ["x"])
-    sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification"}))
-    with pytest.raises(Conflict, match="rows with any names at any time"):
-        plan_switch(sparse, "begin", ["x"])
-
-
-def test_a_bad_space_is_named_by_field():
-    """The check of the service uses the machine, which knows the current features."""
-    driver = Driver()
-    assert "features[1]" == problems(plan_switch, driver.machine, "begin", ["x", "x"])[0].field
-    assert SCHEMAS[1].features == plan_switch(driver.machine, "begin", SPACES[1]).features

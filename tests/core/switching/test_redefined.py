@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.entry import Overlap, Switch
-from core.features import parse_features
+from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import read
 from core.model.plans import plan_switch
@@ -60,10 +60,7 @@ def test_a_kept_name_is_redeclared(algorithm, following):
     assert model.learn(rows(30, ["mon", "wed"], 4)).learned
     for space in (union, old):
         assert model.learn(rows(5, ["mon", "sun"], 5), space).learned
-    assert [one["name"] if isinstance(one, dict) else one for one in read.info(model.machine)["features"]] == [
-        "a",
-        "day",
-    ]
+    assert Schema(parse_features(following)).columns == model.machine.prediction_schema.columns
 
 
 @pytest.mark.parametrize("algorithm", ["rls", "fesl_c", "vigo"])
@@ -94,18 +91,6 @@ def test_the_new_model_clips_values_of_the_union():
     model.commit(Switch("begin", union_of, "linear"))
     period = model.machine.pipeline
     assert [[9.0, 2.0, 2.0, 1.0]] == period.encode(np.array([[9.0, 2.0]]), np.zeros(1)).tolist()
-
-
-def test_bounds_and_categories_change_without_a_new_name():
-    """The current declaration again is refused, other declarations of the same names are accepted."""
-    model = Model()
-    model.learn(rows(30, ["mon", "tue", "sun"]))
-    assert WIDER == [one.to_json() for one in plan_switch(model.machine, "begin", WIDER).features]
-    model.switch("begin", WIDER)
-    model.learn(rows(20, ["mon", "wed"], 1))
-    model.switch("complete")
-    assert 1.0 == pytest.approx(sum(one["weight"] for one in model.machine.own.switching.report()))
-    assert model.machine.prediction_schema.columns == ("a", "day=mon", "day=tue", "day=sun", "day=wed")
 
 
 @pytest.mark.parametrize("buckets", [3, 5])
