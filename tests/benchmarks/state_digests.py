@@ -1,4 +1,4 @@
-"""Digests of what a client sees of thirty fixed streams: equal before and after a change that should change nothing.
+"""Digests of what a client sees of the fixed lives of some thirty models, to compare two commits.
 
     python -m tests.benchmarks.state_digests [--only WORD]
     python -m tests.benchmarks.state_digests --base COMMIT
@@ -8,10 +8,10 @@ numbers, probabilities, deviations, intervals, losses), of metrics (with challen
 events. Floats count by their bits, objects by their sorted keys. Not in it is what only represents the model: saved
 states, the names of arrays, format numbers, configurations as the model keeps them, bytes of memory, and texts.
 
-Streams, what a model lives through, and what is asked of core stand in tests/core/digests. ``--base`` runs this program
-on the code of the commit and on that of this checkout, on one machine: across CPU types round-off differs. The commit
-is checked out into a temporary worktree with the tests of this checkout; its kernels are compiled there first, which
-takes a minute or two. Lines that differ are printed, and the exit code is 1 if there are any.
+The lives and what is asked of core stand in tests/core/life; it must understand both commits. ``--base`` runs this
+program on the code of the commit and on that of this checkout, on one machine: across CPU types round-off differs. The
+commit is checked out into a temporary worktree with the tests of this checkout; its kernels are compiled there first,
+which takes a minute or two. Lines that differ are printed, and the exit code is 1 if there are any.
 """
 
 import argparse
@@ -22,8 +22,7 @@ import tempfile
 from pathlib import Path
 
 import core
-from tests.core.digests.life import Life
-from tests.core.digests.streams import STREAMS
+from tests.core.life.digested import STREAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,7 +67,7 @@ def main() -> None:
         raise SystemExit(f"{core.__file__} is not the core of {Path.cwd()}")
     for name, stream in STREAMS.items():
         if given.only in name:
-            print(f"{name:24} {Life(stream).live()}", flush=True)
+            print(f"{name:24} {stream.live()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,17 +15,8 @@ from tests.papers.rows import EXPLAINED, MISSING, OUTSIDE, REPEATED, SHOWN, Resu
 VERDICTS = (REPEATED, EXPLAINED, OUTSIDE, MISSING, SHOWN)
 MARKED = {OUTSIDE: f"**{OUTSIDE}**", MISSING: f"*{MISSING}*"}
 COLUMNS = (
-    "set",
-    "algorithm",
-    "paper",
-    "ours (paper's form)",
-    "default",
-    "auto",
-    "no change",
-    "majority",
-    "s",
-    "verdict",
-)
+    "set", "algorithm", "paper", "ours (paper's form)", "default", "auto", "no change", "majority", "s", "verdict",
+)  # fmt: skip
 LEGEND = (
     "A row is repeated within one standard deviation of the paper or half a point; explained if it is not but the "
     "reason is below the table; outside if there is none. The default and auto are Onepass's own settings; "

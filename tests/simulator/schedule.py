@@ -64,25 +64,11 @@ class Schedule:
         """The possible events, and the weight of each."""
         clients, changes, faults, themes = self.clients, self.changes, self.faults, self.simulation.setting.themes
         kinds: dict[Event, float] = {
-            clients.feedback: 12,
-            clients.anonymous: 5,
-            clients.batch: 2,
-            clients.reset: 0.5,
-            clients.snapshot: 2,
-            clients.read: 1.5,
-            clients.look: 2.5,
-            clients.outrun: 0.6,
-            faults.leave: 1,
-            faults.crash: 1,
-            faults.stop: 0.3,
-            faults.cut: 0.8,
-            faults.note_older: 1,
-            faults.failover: 0.6,
-            faults.outage: 0.3,
-            faults.cut_notices: 0.5,
-            faults.recreate: 0.4,
-            faults.join: 0.5,
-        }
+            clients.feedback: 12, clients.anonymous: 5, clients.batch: 2, clients.reset: 0.5, clients.snapshot: 2,
+            clients.read: 1.5, clients.look: 2.5, clients.outrun: 0.6,
+            faults.leave: 1, faults.crash: 1, faults.stop: 0.3, faults.cut: 0.8, faults.note_older: 1,
+            faults.failover: 0.6, faults.outage: 0.3, faults.cut_notices: 0.5, faults.recreate: 0.4, faults.join: 0.5,
+        }  # fmt: skip
         themed: dict[str, dict[Event, float]] = {
             "alarms": {clients.drift: 14, faults.crash_alarmed: 4},
             "features": {changes.switch: 6, changes.switch_twice: 1.5, changes.overlap: 2},

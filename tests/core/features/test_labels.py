@@ -22,18 +22,8 @@ def typed(labels):
 @pytest.mark.parametrize(
     ("label", "value"),
     [
-        ("", ""),
-        ("UP", "UP"),
-        ("a" * 200, "a" * 200),
-        (0, 0),
-        (False, False),
-        (True, True),
-        (1, 1.0),
-        (0, -0.0),
-        (2**63 - 1, 2**63 - 1),
-        (-(2**63), -(2**63)),
-        (-(2**63), -float(2**63)),
-        (2**53, float(2**53)),
+        *((label, label) for label in ("", "UP", "a" * 200, 0, False, True, 2**63 - 1, -(2**63))),
+        *((1, 1.0), (0, -0.0), (-(2**63), -float(2**63)), (2**53, float(2**53))),
     ],
 )
 def test_a_value_becomes_its_label(label, value):
@@ -143,18 +133,9 @@ def test_a_long_list_of_problems_is_cut():
 @pytest.mark.parametrize(
     ("label", "cell"),
     [
-        ("UP", "UP"),
-        (0, "0"),
-        (-12, "-12"),
-        (1, "1.0"),
-        (1000, "1e3"),
-        (9007199254740993, "9007199254740993"),
-        ("nan", "nan"),
-        ("inf", "inf"),
-        ("1_000", "1_000"),
-        ("٣", "٣"),
-        ("true", "true"),
-        (" 1", " 1"),
+        *((number, str(number)) for number in (0, -12, 9007199254740993)),
+        *((1, "1.0"), (1000, "1e3")),
+        *((text, text) for text in ("UP", "nan", "inf", "1_000", "٣", "true", " 1")),
     ],
 )
 def test_a_cell_is_a_number_where_it_looks_like_one(label, cell):

@@ -14,6 +14,9 @@ OTHER_DAY = {**DAY, "categories": ["tue", "wed", "thu", "mon"]}
 RANGED = {"name": "a", "type": "numeric", "min": -5, "max": 5, "outside": "clip"}
 SPACES = (["a", "b", "c"], ["p", DAY, "q"], ["c", "q", "s", "t"], ["v"], [RANGED, "b", OTHER_DAY, "v"])
 """Names stay, leave and return; in the last space "a" has a range and "day" has other categories."""
+KINDS = [RANGED, DAY, {"name": "b", "type": "boolean"}, {"name": "c", "buckets": 4}, {"name": "p", "type": "time"}, "q"]
+WIDE = tuple(f"a {at}" for at in range(260))
+"""A feature of every type; so many that blocks are matrix products, which are all multiples of "a"."""
 FEATURES = tuple(parse_features(space) for space in SPACES)
 PROPOSALS = (("a", "b", "c"), ("b", "a"))
 """Names of a first row."""
@@ -83,19 +86,25 @@ class Stream:
                                 for row, at in zip(rows, places, strict=True)])  # fmt: skip
         X = np.column_stack([self._cells(feature, places) for feature in space.features])
         if self.gaps:
-            X[_chance[places, : X.shape[1]] < 0.15] = np.nan
+            X[_chance[places][:, np.arange(X.shape[1]) % len(NAMES)] < 0.15] = np.nan
         return np.ascontiguousarray(X)
 
     def _cells(self, feature, places):
-        return _days[places].astype(float) if feature.categories else self._column(feature.name, places)
+        if feature.categories or feature.buckets:
+            return _days[places].astype(float)
+        if feature.type == "boolean":
+            return (_days[places] == 1).astype(float)
+        return 1.7e9 + 3600.0 * places if feature.type == "time" else self._column(feature.name, places)
 
     def _column(self, name, places):
+        name, _, multiple = name.partition(" ")
         column = NAMES.index(name)
         first, second = WEATHER[self.weather]
         some, others = _chance[places, column] < 0.1, _chance[places, column] > 0.9
         values = _values[places, column] + self.shift
         values = np.full(len(places), 1.0) if self.weather == "still" else values
-        return np.where(some, values * first, np.where(others, values * second, values))
+        values = np.where(some, values * first, np.where(others, values * second, values))
+        return values * (1 + int(multiple)) if multiple else values
 
     def labels(self, places):
         """Labels as values, or numbers (n,)."""
