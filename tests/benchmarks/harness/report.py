@@ -5,24 +5,20 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-WIDTH, LEFT, RIGHT, LINE, HEAD, GAP = 1040, 310, 250, 20, 46, 22
-STYLE = """
-  text { font: 12px system-ui, sans-serif; fill: #222 } .title { font-size: 15px; font-weight: 600 }
-  .note { fill: #666 } .bar { fill: #0072b2 } .missed { fill: #d55e00 } .plain { fill: #8c8c8c }
-  .target { stroke: #222; stroke-width: 2 } .ground { fill: #fff }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6e6e6 } .note { fill: #aaa } .bar { fill: #56b4e9 } .missed { fill: #e69f00 }
-    .plain { fill: #777 } .target { stroke: #e6e6e6 } .ground { fill: #16181c }
-  }
-"""
+from matplotlib import figure as mpl
+from matplotlib import style
+
+from tests.papers.charts import LOOK
+
+COLOURS = {None: "0.6", True: "#0072b2", False: "#d55e00"}
+"""Of a figure without a target, of one that reaches it, of one that misses it."""
 
 
 @dataclass
@@ -114,7 +110,8 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         whole = {"machine": machine, "tables": [table.to_json() for table in self.tables], **more}
         (folder / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
-        (folder / f"{name}.svg").write_text(svg(self.tables, caption.format(**machine)))
+        with style.context(LOOK):
+            chart(self.tables, caption.format(**machine)).savefig(folder / f"{name}.svg", transparent=True)
         print(f"\n{caption.format(**machine)}\n{folder / name}.json and .svg")
 
 
@@ -136,40 +133,29 @@ def number(value: float) -> str:
 # ---------------------------------------------------------------- the chart
 
 
-def svg(tables: Sequence[Table], caption: str) -> str:
-    """A panel per table, a bar per figure, of one scale per panel and unit; a stroke where its target is."""
-    parts, y = [_text(16, 24, f"{caption}; a stroke is a target, orange a figure that misses it", "note")], 34
-    for table in tables:
-        if table.rows:
-            parts += _panel(table, y)
-            y += HEAD + LINE * len(table.rows) + GAP
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" role="img" aria-label="Benchmarks">'
-        f'<style>{STYLE}</style><rect class="ground" width="{WIDTH}" height="{y}"/>'
-    )
-    return "\n".join((head, *parts, "</svg>", ""))
-
-
-def _panel(table: Table, y: int) -> Iterator[str]:
-    yield _text(16, y + 18, table.title, "title")
-    yield _text(16, y + 36, table.note, "note")
-    most: dict[str, float] = {}
-    for row in table.rows:
-        most[row.unit] = max(most.get(row.unit, 1e-9), row.value, _target(row) or 0.0)
-    for at, row in enumerate(table.rows):
-        yield from _bar(row, (WIDTH - LEFT - RIGHT) / most[row.unit], y + HEAD + LINE * at)
-
-
-def _bar(row: Row, scale: float, y: int) -> Iterator[str]:
-    kind, target = {None: "plain", True: "bar", False: "missed"}[row.reached], _target(row)
-    yield _text(LEFT - 10, y + 14, row.what, anchor="end")
-    yield f'<rect class="{kind}" x="{LEFT}" y="{y + 4}" width="{scale * row.value:.1f}" height="12" rx="2"/>'
-    if target is not None:
-        x = LEFT + scale * target
-        yield f'<line class="target" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 1}" y2="{y + 19}"/>'
-    told = f"{number(row.value)} {row.unit}"
-    told = told if row.ratio is None else f"{row.ratio:.2f} of {row.against}, {told}"
-    yield _text(WIDTH - RIGHT + 12, y + 14, told)
+def chart(tables: Sequence[Table], caption: str) -> mpl.Figure:
+    """A panel per table, a bar per figure, the longest of its unit being 1; a stroke where its target is."""
+    drawn = [table for table in tables if table.rows]
+    heights = [len(table.rows) + 3 for table in drawn]
+    drawing = mpl.Figure(figsize=(10.4, 0.22 * sum(heights) + 0.5), layout="constrained")
+    drawing.suptitle(f"{caption}; a stroke is a target, orange a figure that misses it", fontsize="small")
+    panels = drawing.subplots(len(drawn), squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, table in zip(panels.flat, drawn, strict=True):
+        axes.set_title(f"{table.title}: {table.note}", loc="left", fontsize="small")
+        most: dict[str, float] = {}
+        for row in table.rows:
+            most[row.unit] = max(most.get(row.unit, 1e-9), row.value, _target(row) or 0.0)
+        for at, row in enumerate(table.rows):
+            axes.barh(at, row.value / most[row.unit], color=COLOURS[row.reached])
+            if (target := _target(row)) is not None:
+                axes.vlines(target / most[row.unit], at - 0.5, at + 0.5)
+            beside = "" if row.ratio is None else f"{row.ratio:.2f} of {row.against}, "
+            axes.text(1.02, at, f"{beside}{number(row.value)} {row.unit}", va="center", fontsize="small")
+        axes.set(
+            yticks=range(len(table.rows)), yticklabels=[row.what for row in table.rows], xticks=[], xlim=(0.0, 1.0)
+        )
+        axes.invert_yaxis()
+    return drawing
 
 
 def _target(row: Row) -> float | None:
@@ -177,7 +163,3 @@ def _target(row: Row) -> float | None:
     if row.target is None or row.ratio is None:
         return row.target
     return row.target * row.value / row.ratio
-
-
-def _text(x: int, y: int, text: str, kind: str = "plain-text", anchor: str = "start") -> str:
-    return f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
