@@ -49,41 +49,6 @@ def test_null_restores_the_default():
     assert Config.parse({**BODY, "watch": None}).canonical == changed(other, asked).canonical
 
 
-@pytest.mark.parametrize(
-    "field", ["algorithm", "task", "params", "seed", "lags", "metrics", "features", "labels", "colour"]
-)
-def test_an_unchangeable_field_is_named_with_what_to_do(field):
-    """Fields of the mathematics, fields that need a switch, and unknown fields."""
-    found = refused({field: None, "on_drift": "reset"})
-    assert {field} == set(found)
-    assert list(CHANGEABLE) == found[field].allowed
-    expected = {"features": "/features/switch", "labels": "add_labels", "colour": "not a field"}
-    assert expected.get(field, "create another model") in found[field].problem
-
-
-@pytest.mark.parametrize(
-    ("asked", "field"),
-    [
-        ({"on_drift": "explode"}, "on_drift"),
-        ({"watch": None, "on_drift": "reset"}, "on_drift"),
-        ({"watch": {"colour": {}}}, "watch.colour"),
-        ({"watch": {"error_rate": {"delta": 2}}}, "watch.error_rate.delta"),
-        ({"missing": "guess"}, "missing"),
-        ({"description": 5}, "description"),
-        ({"description": "x" * 2001}, "description"),
-        ({"description": "\ud800"}, "description"),
-        ({"tags": ["a"]}, "tags"),
-        ({"tags": {"": "a"}}, "tags"),
-        ({"tags": {"a": 1}}, "tags.a"),
-        ({"tags": {"a": "x" * 501}}, "tags.a"),
-        ({"tags": {str(at): "x" for at in range(51)}}, "tags"),
-    ],
-)
-def test_a_wrong_value_is_refused_by_name(asked, field):
-    """As at creation."""
-    assert field in refused(asked)
-
-
 def test_an_action_needs_a_test_that_triggers_it():
     """The tests cannot be removed from a model that acts on them unless the action goes as well."""
     acting = Config.parse({**BODY, "on_drift": "reset"})

@@ -7,7 +7,6 @@ from core.entry import Challenge, Promote, Reset, ServedPrediction, Switch
 from core.features import Feature
 from core.metrics.outside import COMPARED_MIN
 from core.model import save
-from core.problems import Conflict
 from tests.core.twin import Fed, Twin
 
 N = 900
@@ -116,22 +115,6 @@ def test_the_comparison_restarts():
     assert 0 == model.report["served"]["rows"]
     model.commit(Reset())
     assert "served" not in model.report
-
-
-@pytest.mark.parametrize("labels", [None, ["no", "yes"]])
-def test_an_observer_judges(labels):
-    """It answers with the served predictions; its figures are the outside model's; there are no probabilities."""
-    model = new("observer", labels=labels)
-    served = [*SERVED]
-    served[5], served[6] = None, "never seen"
-    outcome = teach(model, slice(0, N), LABELS, served)
-    assert (served, False) == (outcome.predictions, outcome.learned)
-    assert outcome.losses[5] is None
-    found = model.report
-    assert found["baselines"]["served"]["accuracy"] == pytest.approx(found["overall"]["accuracy"])
-    assert (None, None, 1) == tuple(found["overall"][name] for name in ("log_loss", "ece", "unscored"))
-    with pytest.raises(Conflict, match="observer"):
-        model.predict(X[:1])
 
 
 def test_an_observer_of_numbers_scores_what_was_served():

@@ -1,7 +1,5 @@
 """The outbox keeps the last events in order; episodes group alarms into drifts and decide which trigger the action."""
 
-import json
-
 import pytest
 
 from core.drift.outbox import KEPT, LISTED_KEPT, LISTED_MAX, Change, Drift, Episodes, Joined, Outbox
@@ -72,20 +70,6 @@ def test_an_alarm_out_of_order_is_refused():
     box = filled(3)
     with pytest.raises(ValueError, match="order"):
         box.put(drift(3))
-
-
-def test_the_state_comes_back_through_json():
-    """Labels keep their type, features their means."""
-    box = Outbox()
-    for version, label in enumerate((False, 0, "", None), start=1):
-        box.put(drift(version, label=label))
-        box.join(later(1))
-    arrays, header = box.to_arrays()
-    again = Outbox()
-    again.load_arrays(arrays, json.loads(json.dumps(header)))
-    assert box.after((0, 0, 0)) == again.after((0, 0, 0))
-    assert [False, 0, "", None] == [alarm.label for alarm in again.after((0, 0, 0))]
-    assert isinstance(again.after((0, 0, 0))[0].label, bool)
 
 
 @pytest.mark.parametrize(

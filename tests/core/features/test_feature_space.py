@@ -7,36 +7,9 @@ from numpy.testing import assert_array_equal
 from core.features import Schema, parse_features
 from core.features.columns import OTHER
 from core.features.feature_space import RowPart, parse_next, union
-from tests.core.refusals import problems
 
 DAY = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
 NOW = Schema(parse_features(["a", DAY, {"name": "b", "min": 0, "max": 1}]))
-
-REFUSED = [
-    ([], "features"),
-    (None, "features"),
-    ("a", "features"),
-    (["x", "x"], "features[1]"),
-    (["x", 3], "features[1]"),
-    (["x", ""], "features[1]"),
-    (["a", DAY, {"name": "b", "min": 0, "max": 1}], "features"),
-    ([{"name": "b", "min": 0, "max": 1}, "a", DAY], "features"),
-    (["x", "day"], "features[1]"),
-    (["x", {"name": "day", "type": "categorical"}], "features[1]"),
-    ([{"name": "a", "type": "boolean"}], "features[0]"),
-    (["x", {**DAY, "categories": ["mon", True, "true"]}], "features[1].categories[2]"),
-    ([{"name": "a", "type": "categorical", "categories": ["p", "q"]}], "features[0]"),
-    (["x", "day=mon"], "features"),
-]
-
-
-@pytest.mark.parametrize(("raw", "field"), REFUSED)
-def test_an_invalid_next_space_is_refused_by_field(raw, field):
-    """No names, duplicate names, unchanged names, kept names of another type, two columns with one name."""
-    found = problems(parse_next, raw, NOW)
-    assert field == found[0].field
-    if raw == ["x", "day"]:  # the problem shows the current declaration
-        assert DAY == found[0].allowed
 
 
 @pytest.mark.parametrize("raw", [["x"], ["a"], ["x", "a", DAY], ["a", "b", DAY, "x"], [{"name": "b", "max": 9}, "x"],

@@ -276,15 +276,6 @@ def test_an_array_holds_numbers_of_every_kind():
     assert [f"data[0][{column}]" for column in (0, 1, 2, 3, 6)] == fields(space.matrix, wrong, True)
 
 
-def test_names_that_are_ignored_are_passed_over():
-    """In rows and tables; a declared feature cannot be ignored."""
-    space = schema(["a", PLAN]).reading(["note", "a"])
-    row = {"note": [1], "a": 1, "plan": "x"}
-    assert [[1.0, bucket("x")]] == space.row(row, False).tolist()
-    assert [[1.0, bucket("x")]] == space.block([*row], [[*row.values()]], False).tolist()
-    assert ["features.other"] == fields(space.row, {**row, "other": 1}, False)
-
-
 # -- features of a first row
 
 

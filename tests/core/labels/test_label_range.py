@@ -155,26 +155,6 @@ def test_a_drift_that_resets_the_learner_leaves_the_residuals():
     assert driver.report["window"]["coverage"]["0.9"] > 0.8
 
 
-def test_tracked_rows_are_covered_as_served():
-    """A late label counts for the interval of its prediction; its residual is relative to that prediction."""
-    driver = Driver("rls", "regression")
-    driver.learn(60)
-    served = [driver.served(row) for row in range(100, 140)]
-    assert [5] * 40 == [len(one.interval) for one in served]
-    driver.at = 200
-    driver.learn(100)
-    before = driver.machine.own.answers.intervals.levels.copy()
-    driver.at = 100
-    for one in served:
-        driver.learn(1, served=one)
-    truth = driver.labels[100:140]
-    covered = [one.interval[1][0] <= came <= one.interval[1][1] for one, came in zip(served, truth, strict=True)]
-    told, hits = (driver.machine.own.answers.intervals.levels - before)[1, 1:3]
-    assert (40, sum(covered)) == (told, hits)
-    residuals = [came - one.prediction for one, came in zip(served, truth, strict=True)]
-    assert residuals == driver.machine.own.answers.intervals.residuals[160:200].tolist()
-
-
 def test_tracked_and_untracked_rows_of_one_entry_are_kept_apart():
     """Learned in one entry they leave the same state as in separate entries."""
     one, together = Driver("rls", "regression"), Driver("rls", "regression")

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from core.entry import Challenge, Outcome, Promote, Reset, Restore, Switch, Withdraw
-from core.features import Feature
+from core.entry import Challenge, Outcome, Promote, Reset, Restore, Withdraw
 from core.model import read, save
 from tests.core.twin import Twin
 
@@ -166,28 +165,6 @@ def test_a_row_on_its_way_is_learned_after_missing_values_are_refused(before, fi
     assert "error" == model.machine.config.missing
     model.commit(Reset())
     assert model.learn(gap, ["up"]).learned
-
-
-@pytest.mark.parametrize("phase", ["overlap", "ensemble"])
-def test_every_model_of_a_change_of_features_is_configured(phase):
-    """The old model, the new one and the ensemble fill gaps by the new setting, through the rest of the change."""
-    rng = np.random.default_rng(1)
-    model = Model(watch=None)
-    model.learn(*stream(30))
-    old = model.machine.prediction_schema
-    model.commit(Switch("begin", (Feature("b"), Feature("c")), "linear"))
-    model.learn(rng.normal(size=(30, 3)), ["up", "down"] * 15)
-    if phase == "ensemble":
-        model.commit(Switch("complete"))
-    model.change(missing="mean")
-    gaps = rng.normal(size=(10, 3 if phase == "overlap" else 2))
-    gaps[::2, 0] = np.nan
-    assert model.learn(gaps, ["up", "down"] * 5).learned
-    assert model.learn(np.full((1, 2), np.nan), ["up"], old).learned
-    if phase == "overlap":
-        model.commit(Switch("complete"))
-    assert model.learn(np.full((1, 2), np.nan), ["up"]).learned
-    assert "mean" == model.machine.pipeline.encoder.missing
 
 
 def test_a_label_removed_by_a_restore_is_refused():

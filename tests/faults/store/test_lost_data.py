@@ -67,7 +67,13 @@ def test_lost_models_are_kept_until_they_are_there_again(pair, store, tmp_path, 
         told = service.request("POST", "/models/m/predict", {"features": table[0].features})
         assert (200, 40) == (told.status, service.get("/models/m")["rows"])
         row = {"features": table[50].features, "label": table[50].label}
-        assert "model-lost" == service.request("POST", "/models/m/feedback", row).problem
+        for method, path, body in (
+            ("POST", "/models/m/feedback", row),
+            ("PUT", "/models/m", service.get("/models/m")["config"]),
+        ):
+            refused = service.request(method, path, body)
+            assert (503, "model-lost") == (refused.status, refused.problem)
+            assert "restore the store" in refused.json["errors"][0]["allowed"]
         assert "the store has lost model m (" in service.log
         assert service.metric("lost_models") >= 1
         assert [("m", "down")] == [(each["name"], each["phase"]) for each in service.get("/models")["models"]]

@@ -98,10 +98,14 @@ async def test_a_name_in_both_is_kept_as_it_was_declared(api):
     ("body", "field"),
     [
         ({"action": "begin"}, "features"),
-        *(({"action": "begin", "features": names}, "features") for names in ([], OLD, OLD[::-1], {"c": 1})),
+        *(({"action": "begin", "features": names}, "features") for names in ([], OLD, OLD[::-1], {"c": 1}, "c")),
         ({"action": "begin", "features": ["c", "d", "c"]}, "features[2]"),
         *(({"action": "begin", "features": ["c", odd]}, "features[1]") for odd in ("", 7)),
         ({"action": "begin", "features": ["c", {"name": "d", "unit": "m"}]}, "features[1].unit"),
+        (
+            {"action": "begin", "features": [{"name": "d", "categories": ["x", True, "true"]}]},
+            "features[0].categories[2]",
+        ),
         ({**BEGIN, "mapping": "spline"}, "mapping"),
         ({**BEGIN, "when": "now"}, "when"),
         ({"action": "finish"}, "action"),

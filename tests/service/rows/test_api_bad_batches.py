@@ -205,13 +205,3 @@ async def test_so_many_rows_are_too_many(start, route, monkeypatch):
     if route == "feedback":
         two = {**columnar(2), "labels": [0, 1], "ids": ["x", "y"]}
         await small.refuses(f"{path}/feedback/batch", 413, json=two)
-
-
-async def test_the_last_of_many_rows_refuses_them_all(api):
-    """However good the others were."""
-    path = await api.learnt()
-    table = columnar(500)
-    table["data"][-1][1] = "x"
-    await api.refuses(f"{path}/feedback/batch", 422, "data[499][1]", json={**table, "labels": ["UP"] * 500})
-    table = columnar(500)
-    await api.refuses(f"{path}/feedback/batch", 422, "labels[499]", json={**table, "labels": ["UP"] * 499 + ["?"]})

@@ -162,6 +162,7 @@ async def test_an_observer(api):
     assert OFTEN_WRONG == batch["predictions"]
     found = await api.get(f"{path}/metrics")
     assert (302, 1) == (found["rows"], found["unscored"])
+    assert (None, None) == (found["overall"]["log_loss"], found["overall"]["ece"])
     assert found["overall"]["accuracy"] == pytest.approx(found["baselines"]["served"]["accuracy"])
     scored = await api.post(f"{path}/evaluate", {**COLUMNS, "served": OFTEN_WRONG})
     assert batch["metrics"]["accuracy"] == scored["metrics"]["accuracy"]

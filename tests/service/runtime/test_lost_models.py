@@ -32,54 +32,6 @@ async def _lost_now(api, path):
     return path.removeprefix("/models/") in [replica.name for replica in api.engine.models.lost]
 
 
-async def test_a_store_that_comes_back_empty_and_is_restored(start, store_url, caplog):
-    """Loud, counted, not ready; predictions go on, labels are 503, lists show it; restored, every service serves it."""
-    api, other = await start(), await start()
-    path = await api.learnt(rows=5)
-    before = await other.post(f"{path}/predict", {"features": features(1)})
-    state, kept = await api.state(path), await _dumped(store_url)
-    with caplog.at_level(logging.ERROR):
-        await _ask(store_url, ("FLUSHALL",))
-        for one in (api, other):
-            await _is_lost(one, path)
-            answer = await one.ask("GET", "/readyz")
-            assert (503, False) == (answer.status_code, answer.json()["checks"]["store_data"])
-            told = await one.scraped()
-            assert (1, 1) == (told[("onepass_models_lost",)], told[("onepass_lost_models_total",)])
-            assert before == await one.post(f"{path}/predict", {"features": features(1)})
-            assert 5 == (await one.get(path))["rows"]
-            refused = problem(await one.ask("POST", f"{path}/feedback", json=_row(6)), 503, "name")
-            assert "model-lost" in refused["type"]
-            assert "restore the store" in refused["errors"][0]["allowed"]
-            config = (await one.get(path))["config"]
-            assert "model-lost" in problem(await one.ask("PUT", path, json=config), 503)["type"]
-            assert [(path.removeprefix("/models/"), "down", 5)] == await _listed(one)
-        assert any("which was not deleted" in line for line in caplog.messages)
-
-    await _ask(store_url, *(("RESTORE", key, 0, value) for key, value in kept.items()))
-    for one in (api, other):
-        await until(lambda one=one: _found(one, path))
-    later = await start()
-    for one in (api, other, later):
-        assert state == await one.state(path)
-        assert (await one.get("/readyz"))["ready"]
-        assert [(path.removeprefix("/models/"), "steady", 5)] == await _listed(one)
-    assert 6 == (await other.post(f"{path}/feedback", _row(6)))["version"]
-    assert 7 == (await later.post(f"{path}/feedback", _row(7)))["version"]
-    assert await later.state(path) == await api.state(path) == await other.state(path)
-
-
-async def _dumped(store_url):
-    """Everything in the store, as an RDB file has it."""
-    (keys,) = await _ask(store_url, ("KEYS", "*"))
-    return dict(zip(keys, await _ask(store_url, *(("DUMP", key) for key in keys)), strict=True))
-
-
-async def _listed(api, query=""):
-    found = (await api.get(f"/models?limit=1000{query}"))["models"]
-    return [(model["name"], model["phase"], model["rows"]) for model in found]
-
-
 async def _found(api, path):
     return not await _lost_now(api, path)
 
