@@ -13,12 +13,7 @@ from core.model.apply import apply
 
 
 class Fed:
-    """A model and the version of its log.
-
-    Attributes:
-        machine: the model.
-        version: the version of its last entry.
-    """
+    """A model, and the version of its last entry."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self.machine, self.version = Model.first(Config.parse(body)), 0

@@ -10,18 +10,10 @@ from tests.listening import listening
 
 
 class StubService:
-    """One server on its own port.
+    """One server on its own port, which stays the same; with ``tls`` it speaks https. ``name`` is its answer.
 
-    Args:
-        name: its answer to requests.
-        tls: if given, the service speaks https.
-
-    Attributes:
-        port: its port, the same after ``close`` and ``open``.
-        ready: the answer of /readyz.
-        cutting: whether it reads requests and then closes the connection.
-        asked: method and path of every request except /readyz.
-        goes_on: set to let an event stream send its second event.
+    ``ready``: the answer of /readyz; ``cutting``: it reads requests and hangs up; ``asked``: method and path of all
+    requests but /readyz; ``goes_on``: set to let an event stream send its second event.
     """
 
     def __init__(self, name: str, tls: ssl.SSLContext | None = None) -> None:

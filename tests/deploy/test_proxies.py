@@ -40,12 +40,7 @@ def _blocks() -> list[str]:
 
 
 class Site:
-    """A proxy in front of a service.
-
-    Attributes:
-        port: the port of the proxy.
-        trust: a context that trusts its certificate.
-    """
+    """A proxy in front of a service: its port, and a context that trusts its certificate."""
 
     def __init__(self, port: int, trust: ssl.SSLContext, client: httpx.AsyncClient) -> None:
         self.port, self.trust, self.client = port, trust, client

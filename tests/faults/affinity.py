@@ -13,11 +13,7 @@ LOOK_S = 0.02
 class Router:
     """Polls every service's /readyz and knows where each model belongs.
 
-    Args:
-        services: all of them, in a fixed order.
-
-    Attributes:
-        sent: (model, service) of every row answered with 200, in order.
+    ``sent``: (model, service) of every row answered with 200, in order.
     """
 
     def __init__(self, services: Sequence[Service]) -> None:
@@ -60,24 +56,14 @@ class Router:
 
 
 class Routed:
-    """A client that sends rows to the service of their model, on a separate connection to each service.
-
-    Args:
-        router: knows the service of each model.
-        services: all of them.
-        model: name of the model.
-    """
+    """A client that sends rows to the service of their model, on a separate connection to each service."""
 
     def __init__(self, router: Router, services: Sequence[Service], model: str) -> None:
         self._router, self._model = router, model
         self._clients = [Client(service, model) for service in services]
 
     def send(self, row: Row) -> Answer:
-        """Try once.
-
-        Raises:
-            OSError, HTTPException: the connection broke; the fate of the row is unknown.
-        """
+        """Try once; if the connection breaks, the fate of the row is unknown."""
         home = self._router.home(self._model)
         answer = self._clients[home].send(row)
         if answer.status == 200:

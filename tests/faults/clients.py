@@ -13,17 +13,7 @@ PATIENCE_S = 120
 
 
 class Clients(ABC):
-    """Clients of several services.
-
-    Args:
-        services: each client goes to any of them.
-        clients: how many.
-        seed: of their draws.
-
-    Attributes:
-        counts: what happened.
-        failures: what must not happen.
-    """
+    """Clients that each go to any of several services; what happened, and what must not."""
 
     ends_by_itself = False
 

@@ -49,15 +49,7 @@ def events(service: Service, name: str = "m") -> list[dict[str, Any]]:
 
 
 class Stream:
-    """An open /drift/stream; context manager.
-
-    Args:
-        service: the service to ask.
-        last: the id to continue after; "" for none.
-
-    Attributes:
-        joined: the later alarms that ``drifts`` has skipped.
-    """
+    """An open /drift/stream, after the id ``last``; ``joined``: the later alarms that ``drifts`` has skipped."""
 
     def __init__(self, service: Service, last: str = "") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_S)

@@ -27,16 +27,7 @@ class Historians(Clients):
     """Concurrent clients of one model; each call goes to any of the services.
 
     Rows with ids are sent until they are acknowledged; rows without are sent once, whatever happens. Now and then
-    a client repeats a row that was acknowledged.
-
-    Args:
-        services: the services to call.
-        clients: how many.
-        seed: of their draws.
-        calls: the number after which each stops; 0: when told to.
-
-    Attributes:
-        history: their calls so far.
+    a client repeats a row that was acknowledged. Each stops after so many ``calls``; 0: when told to.
     """
 
     def __init__(self, services: Sequence[Service], clients: int = 6, seed: int = 0, calls: int = 0) -> None:

@@ -32,13 +32,10 @@ CLOSE = 1e-7
 
 @dataclass(slots=True)
 class Call:
-    """One call of a client.
+    """One call of a client, "learn", "predict" or "read", with the times of one clock when it was sent and answered.
 
-    Attributes:
-        kind: "learn", "predict" or "read".
-        begin, end: when it was sent, and when its answer came; seconds of one clock.
-        sent: "x", "y", "id", "told" of a row; "x" of a prediction; "strong" or "min_version" of a read.
-        answer: its body; None if it is unknown.
+    ``sent``: "x", "y", "id", "told" of a row; "x" of a prediction; "strong" or "min_version" of a read. ``answer``: its
+    body; None if it is unknown.
     """
 
     kind: str
@@ -52,10 +49,7 @@ class Call:
 class Row:
     """A row that clients sent, once or several times with one id.
 
-    Attributes:
-        begin: when it was first sent.
-        end: when it was first acknowledged; infinite if never.
-        number, version: its place in the log, as acknowledged; None if it never was.
+    ``begin``, ``end``: when it was first sent and first acknowledged; ``number``, ``version``: its place in the log.
     """
 
     x: float
@@ -101,16 +95,10 @@ def close(one: float | None, other: float) -> bool:
 
 @dataclass(slots=True)
 class Judge:
-    """Judges one history of one model.
+    """Judges one history of one model, whose last strong read came after everything else.
 
-    Args:
-        calls: the history; its last strong read came after everything else.
-        p0: the model's `initial_variance`.
-        tries: bound of the search for places of rows with an unknown fate.
-
-    Attributes:
-        contradictions: what no serial log explains; empty if one explains everything.
-        states: the model after 0, 1, ... rows, if a log was found.
+    ``tries``: bound of the search for places of rows with an unknown fate; ``contradictions``: what no log explains;
+    ``states``: the model after 0, 1, ... rows, if a log was found.
     """
 
     calls: Sequence[Call]

@@ -42,12 +42,7 @@ def by_column(table: Sequence[Row]) -> dict[str, Any]:
 
 
 class Client:
-    """A keep-alive connection that is reopened whenever it breaks.
-
-    Args:
-        service: asked for its port whenever a connection is opened.
-        model: name of the model.
-    """
+    """A keep-alive connection that is reopened, on the port the service then has, whenever it breaks."""
 
     def __init__(self, service: Service, model: str = "m") -> None:
         self._service, self._model = service, model
@@ -55,11 +50,7 @@ class Client:
         service.closed_at_the_end.append(self.close)
 
     def send(self, row: Row) -> Answer:
-        """Try once.
-
-        Raises:
-            OSError, HTTPException: the connection broke; the fate of the row is unknown.
-        """
+        """Try once; if the connection breaks, the fate of the row is unknown."""
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._service.port, timeout=PATIENCE_S)
         try:
@@ -83,20 +74,10 @@ class Client:
 
 
 class Load:
-    """Concurrent clients that share a list of rows.
+    """Concurrent clients, spread over services, that share a list of rows: each is sent until it is acknowledged.
 
-    Args:
-        services: the clients are spread over them.
-        rows: sent in this order, each until acknowledged.
-        clients: how many.
-        model: name of the model.
-        client: the class of the clients.
-
-    Attributes:
-        answers: id -> the body of the acknowledgement.
-        broken: tries without an answer.
-        refused: tries answered with 503, by the name of the problem.
-        failures: anything else; must stay empty.
+    ``answers``: acknowledgements by id; ``broken``: tries without an answer; ``refused``: tries answered with 503, by
+    the name of the problem; ``failures``: anything else, which must stay empty.
     """
 
     def __init__(

@@ -92,11 +92,8 @@ def _gone(process: psutil.Process) -> bool:
 class Service:
     """``onepass serve`` in its own process, on a free port.
 
-    Args:
-        directory: the place for its data and its log.
-        plant: how to break it (tests.faults.plants); empty: not at all.
-        segments: the largest number of requests in one append.
-        settings: ``ONEPASS_*`` settings, without the prefix.
+    ``plant``: how to break it (tests.faults.plants); ``segments``: the largest number of requests in one append;
+    ``settings``: ``ONEPASS_*`` without the prefix.
     """
 
     def __init__(
@@ -197,11 +194,7 @@ class Service:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """Send one request on a new connection, as JSON or bytes; ``a_b`` is the header ``a-b``.
-
-        Raises:
-            OSError, HTTPException: the connection broke.
-        """
+        """Send one request on a new connection, which may be ``BROKEN``; ``a_b`` is the header ``a-b``."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -290,11 +283,7 @@ class StoreProcess(ABC):
 
 
 class Store(StoreProcess):
-    """A Redis or Valkey server for one test, on a socket in a directory with a short name.
-
-    Args:
-        durability: the value of appendfsync.
-    """
+    """A Redis or Valkey server for one test, on a socket in a directory with a short name; with this appendfsync."""
 
     def __init__(self, durability: str = "always") -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="op-"))

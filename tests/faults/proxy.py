@@ -22,17 +22,10 @@ Fate = Literal["drop", "delay", "swallow", "cut", "garble"]
 
 
 class Proxy:
-    """Listens on its own socket, in its own thread.
+    """Listens on its own socket, in its own thread, before the store's.
 
-    Args:
-        listen: path of the socket.
-        upstream: path of the store's socket.
-
-    Attributes:
-        hit: set once the picked append has met its fate.
-        open: nothing is forwarded while it is cleared.
-        paused: set once ``pause_before`` has cleared it.
-        release: delayed replies continue once it is set.
+    ``hit``: set once the picked append has met its fate; ``open``: nothing passes while it is cleared; ``paused``:
+    set once ``pause_before`` has cleared it; ``release``: delayed replies continue once it is set.
     """
 
     def __init__(self, listen: Path, upstream: Path) -> None:

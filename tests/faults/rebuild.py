@@ -30,13 +30,7 @@ LEARNT = ("prediction", "loss", "version", "rows")
 
 
 class Rebuilt(NamedTuple):
-    """A model after replaying its log, and its answers on the way.
-
-    Attributes:
-        model: the model at the head.
-        learned: how often each id was learned.
-        answers: id -> the answer its first request must get.
-    """
+    """The model at the head of its log, how often each id was learned, and the answer its first request must get."""
 
     model: Model
     learned: Counter[str]
@@ -145,12 +139,7 @@ def judge(
 ) -> None:
     """Every row is in exactly once, and every answer and every bit of the state equals the serial replay.
 
-    Args:
-        service: the service to ask.
-        rows: all rows ever sent to the model.
-        loads: the acknowledgements.
-        name: of the model.
-        entries: its log, if the store has trimmed it.
+    ``rows``: all ever sent to the model; ``entries``: its log, if the store has trimmed it.
     """
     entries = whole_log(service.store_url, name) if entries is None else entries
     serial = rebuild(config_of(service.store_url, name), entries)

@@ -34,12 +34,7 @@ def _free(port: int) -> bool:
 
 
 class Server(StoreProcess):
-    """A server on a TCP port, with its own directory.
-
-    Args:
-        directory: the place for its data.
-        options: its configuration.
-    """
+    """A server on a TCP port, with its own directory and configuration."""
 
     def __init__(self, directory: Path, **options: object) -> None:
         directory.mkdir(parents=True)
@@ -78,11 +73,7 @@ class Server(StoreProcess):
 
 
 class Cluster:
-    """Three primaries with one replica each.
-
-    Args:
-        options: the configuration of every node.
-    """
+    """Three primaries with one replica each, all with these options."""
 
     def __init__(self, **options: object) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="op-"))

@@ -26,16 +26,7 @@ LOST = re.compile(r"model (\S+): the entries of versions (\d+) to (\d+) are lost
 class Storm(Clients):
     """Clients that go on until told to finish, and then until all their rows are acknowledged.
 
-    Args:
-        services: each request goes to any of them.
-        models: names of the models.
-        clients: how many.
-        seed: of their draws.
-        choose: whether they also create, promote and delete challengers.
-
-    Attributes:
-        told: id -> the acknowledgement of a single row.
-        batches: ids -> the acknowledgement of a batch.
+    ``choose``: they also create, promote and delete challengers; ``told``, ``batches``: acknowledgements by id or ids.
     """
 
     def __init__(

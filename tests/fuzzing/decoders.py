@@ -50,13 +50,7 @@ SPARSE = {"task": "classification", "algorithm": "sparse_dfop", "params": {"comp
 
 
 class Decoder(NamedTuple):
-    """One decoder.
-
-    Attributes:
-        samples: valid inputs.
-        read: reads one input.
-        refusals: the errors it may raise.
-    """
+    """One decoder: valid inputs, how it reads one, and the errors it may raise."""
 
     samples: Sequence[bytes]
     read: Callable[[bytes], Any]

@@ -26,12 +26,7 @@ class Line(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A repeated figure of a paper, or a bound next to the measured values.
-
-    Attributes:
-        holds: whether the bound held; None if the figure has no bound.
-        note: what it shows, and where an assumption fails.
-    """
+    """A repeated figure of a paper, or a bound next to the measured values: ``holds`` is None if it has no bound."""
 
     key: str
     title: str

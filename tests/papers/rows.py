@@ -57,15 +57,9 @@ class Size(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The measurements of a row.
+    """The measurements of a row: the paper's variant, for every repetition; means with the defaults.
 
-    Attributes:
-        ours: the paper's variant, for every repetition.
-        default: mean with the defaults of the same algorithm.
-        auto: ``auto`` on the first repetition.
-        no_change, majority: means of the baselines; for numbers the last value, and None.
-        note: information for the reader.
-        contended: other programs that ran: method, per cent right, version.
+    ``auto``: on the first repetition; ``no_change``: for numbers the last value; ``contended``: other programs.
     """
 
     ours: tuple[float, ...] = ()
@@ -109,16 +103,10 @@ class Result(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of a paper.
+    """A table of a paper; ``key`` is its name for ``--only``.
 
-    Attributes:
-        key: its name for ``--only``.
-        unit: the unit of all figures.
-        points: whether they are percentages, which may differ by half a point.
-        rows: the repeated rows.
-        contenders: the paper's figures of other methods by row, quoted and not run.
-        pairs: algorithms of ours that the table compares, and the test, "t" or "wilcoxon".
-        lower: whether lower figures are better.
+    ``points``: its figures are percentages, which may differ by half a point; ``contenders``: those of other methods,
+    quoted; ``pairs``: algorithms that it compares, and the test, "t" or "wilcoxon"; ``lower``: lower is better.
     """
 
     key: str

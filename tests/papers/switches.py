@@ -24,13 +24,7 @@ DNA_ROWS = 2000
 
 
 class Spaces(NamedTuple):
-    """One stream seen in several feature spaces.
-
-    Attributes:
-        X: rows (n, d_s) of each space.
-        names: feature names of each space.
-        y: (n,) labels: classes 0 ... K - 1, or numbers.
-    """
+    """One stream in several feature spaces: rows (n, d_s) and names of each, labels (n,), 0 ... K - 1 or numbers."""
 
     X: list[Floats]
     names: list[list[str]]
@@ -82,14 +76,7 @@ def spaces_of(*spaces_and_labels: Any) -> Spaces:
 
 
 class Life:
-    """A model that learns a stream through a change of features.
-
-    Args:
-        stream: the stream.
-        algorithm: id in the catalogue.
-        seed: of its draws.
-        params: of the algorithm.
-    """
+    """A model that learns a stream through a change of features."""
 
     def __init__(self, stream: Spaces, algorithm: str, seed: int = 0, **params: Any) -> None:
         self.stream = stream

@@ -177,11 +177,7 @@ def forms(table: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def problem(answer: httpx.Response, status: int, field: str | None = None, secret: str | None = None) -> Any:
     """Check that an answer is the problem document it should be, and return it.
 
-    Args:
-        answer: the response.
-        status: expected.
-        field: must be among the fields named (None: nothing is said).
-        secret: an offending value that must not be echoed.
+    ``field`` must be among the fields named; ``secret`` is an offending value that must not be echoed.
     """
     assert status == answer.status_code, answer.text
     body = answer.json()

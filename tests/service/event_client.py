@@ -22,12 +22,9 @@ class Frame:
 
 
 class EventClient:
-    """One open stream.
+    """One open stream; ``reading`` is cleared while the client does not read.
 
-    Attributes:
-        reading: cleared while the client does not read.
-        status, headers: of the answer.
-        ended: whether the service has ended the stream in good order.
+    ``ended``: whether the service has ended the stream in good order.
     """
 
     def __init__(self, app: Any, path: str, headers: dict[str, str]) -> None:

@@ -14,14 +14,7 @@ PAGE = 1000
 
 
 class Held(NamedTuple):
-    """Keys of one kind.
-
-    Attributes:
-        keys: how many.
-        entries: what is in all of them.
-        most: what is in the largest.
-        bytes: what they take; of large ones an estimate.
-    """
+    """Keys of one kind: how many, the entries in all and in the largest, the bytes (of large ones an estimate)."""
 
     keys: int = 0
     entries: int = 0

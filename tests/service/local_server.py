@@ -14,12 +14,7 @@ from tests.listening import ends
 
 
 class LocalServer:
-    """One server.
-
-    Attributes:
-        port: where it listens, once it is ``running``.
-        refused: statuses of the answers that the server itself gave.
-    """
+    """One server: its port once it is ``running``, and the statuses of the answers that it gave itself."""
 
     tls: ssl.SSLContext | None = None
     """With it the server speaks https."""

@@ -25,11 +25,7 @@ class Posted(NamedTuple):
 
 
 class Receiver:
-    """Listens on a free port.
-
-    Attributes:
-        posted: every request, in order.
-    """
+    """Listens on a free port; ``posted``: every request, in order."""
 
     def __init__(self, behave: Behaviour = lambda _: 204) -> None:
         self._behave = behave

@@ -14,14 +14,9 @@ TENSOR = {"name": "features", "shape": [1, 2], "datatype": "FP64", "data": [0.25
 
 
 class Row(NamedTuple):
-    """A route.
+    """A route: the scope it needs, "public" for none; the body and the media headers it takes, None for none.
 
-    Attributes:
-        scope: that a key needs; "public" needs no key.
-        body: that it takes; None: it takes none, or an empty one.
-        media: headers of the body.
-        asked: queries that are tried; each stands for the whole query.
-        endless: the answer goes on until the client leaves.
+    ``asked``: queries that are tried, each the whole one; ``endless``: the answer goes on until the client leaves.
     """
 
     scope: str

@@ -27,11 +27,7 @@ LARGE_WORK = ((batches, "apply"), (batches, "apply_merged"), (save, "to_bytes"))
 
 
 class Branches:
-    """Counts what the replicas of one schedule meet.
-
-    Args:
-        simulation: the simulation to observe.
-    """
+    """Counts what the replicas of one schedule meet."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation, self._counts = simulation, simulation.counts

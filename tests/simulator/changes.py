@@ -33,12 +33,7 @@ STEPS: tuple[Callable[[Model, tuple[str, ...]], Segment | None], ...] = (
 
 
 class Changes:
-    """The administrators of the first model.
-
-    Args:
-        simulation: the simulation they belong to.
-        clients: the clients that send their segments.
-    """
+    """The administrators of the first model."""
 
     def __init__(self, simulation: Simulation, clients: Clients) -> None:
         self.simulation, self.draw, self.clients = simulation, simulation.draw, clients

@@ -33,11 +33,7 @@ def row(names: tuple[str, ...], number: int, shift: float = 0.0) -> list[float]:
 
 
 class Clients:
-    """The clients of the first model.
-
-    Args:
-        simulation: the simulation they belong to.
-    """
+    """The clients of the first model."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation, self.draw = simulation, simulation.draw
@@ -93,13 +89,9 @@ class Clients:
         return Rows(space.id, None, X, np.array(numbers, dtype=np.float64), ids=ids)
 
     async def commit(self, segment_of: Any, digests: list[str], tries: int, at: Member | None = None) -> None:
-        """Send a request until it is answered, each time as the model at that replica requires it.
+        """Send a request until it is answered, or so many times, to a replica or to any.
 
-        Args:
-            segment_of: called with a replica; returns the segment to send, or None.
-            digests: one for each id.
-            tries: the largest number of times it is sent.
-            at: the replica to send it to; any one if None.
+        ``segment_of`` is called with a replica and returns what to send, or None; ``digests`` has one for each id.
         """
         for _ in range(tries):
             member = at or self.simulation.anyone(writes=True)
@@ -128,11 +120,7 @@ class Clients:
             await self.send(member, replica, segment, digests)
 
     async def send(self, member: Member, replica: Replica, segment: Segment, digests: list[str]) -> None:
-        """Commit a segment and record the client's answer, including a refusal.
-
-        Raises:
-            OnepassError: its fate is unknown, or it can be sent again.
-        """
+        """Commit a segment and record the client's answer or refusal; ``OnepassError``: its fate is unknown."""
         if isinstance(segment, Restore):
             self._acknowledge(member, replica, segment, await member.take_over(replica, segment.state, segment.source))
             return

@@ -18,12 +18,7 @@ class Stuck(Exception):
 
 @dataclass(eq=False)
 class Work:
-    """The work of one thread.
-
-    Attributes:
-        concerns: the object whose method runs, and its arguments.
-        begin, end: by the loop's clock.
-    """
+    """The work of one thread, by the loop's clock; ``concerns``: the object whose method runs, and its arguments."""
 
     concerns: tuple[Any, ...]
     begin: float
@@ -33,13 +28,7 @@ class Work:
 class Loop(asyncio.BaseEventLoop):
     """Time moves only when nothing else is left to do, and then to the next event that is due.
 
-    Args:
-        draw: decides how long each thread takes.
-        thread_s: the longest time a thread takes.
-
-    Attributes:
-        works: the work of all threads so far.
-        in_thread: whether the work of a thread is running.
+    A thread takes at most ``thread_s``; ``works``: the work of all threads so far.
     """
 
     def __init__(self, draw: random.Random, thread_s: float) -> None:

@@ -18,10 +18,7 @@ MEMBERS_MAX = 4
 class Faults:
     """Everything that happens to the first model's replicas except requests.
 
-    Args:
-        simulation: the simulation they belong to.
-        clients: write immediately after the store has lost something.
-        heard: called with every reply of the store.
+    ``clients`` write immediately after the store has lost something; ``heard`` is called with every reply of the store.
     """
 
     def __init__(self, simulation: Simulation, clients: Clients, heard: Any) -> None:

@@ -20,12 +20,9 @@ ENDS = {b"-": (0, 0), b"+": (2**64, 0)}
 
 @dataclass
 class Data:
-    """Keys by kind; a string is a hash with one field.
+    """Keys by kind; a string is a hash with one field, and an entry's fields alternate between names and values.
 
-    Attributes:
-        logs: streams; an entry's fields alternate between names and values.
-        history: every entry of a log by its version, even if trimmed, unless the store has lost it.
-        expiring: keys with a time to live.
+    ``history``: every entry of a log by its version, even if trimmed, unless the store has lost it.
     """
 
     hashes: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
@@ -41,13 +38,7 @@ class Data:
 
 
 class LuaStore:
-    """One server.
-
-    Args:
-        now_ms: returns the server's time.
-        publish: receives each message with its channel.
-        listening: returns the number of subscribers of a channel.
-    """
+    """One server; ``publish`` receives each message, ``listening`` tells the number of subscribers of a channel."""
 
     def __init__(
         self,
@@ -70,11 +61,7 @@ class LuaStore:
             _current.pop()
 
     def command(self, words: Sequence[Any]) -> Any:
-        """Run a command.
-
-        Raises:
-            AttributeError: the service does not use this command.
-        """
+        """Run a command; ``AttributeError``: one that the service does not use."""
         name, *rest = (_as_bytes(word) for word in words)
         key = rest[0].decode() if rest else ""
         reply = getattr(self, f"_{name.decode().lower()}")(key, *rest[1:])

@@ -32,15 +32,9 @@ class _Deaths(set[str]):
 
 
 class Member:
-    """A replica of the service, not started yet.
+    """A replica of the service, not started yet; ``reads_only``: clients never send it anything to learn.
 
-    Args:
-        number: its name.
-        world: contains its store.
-        bounds: its limits.
-        publishes: whether it publishes alarms.
-        reads_only: whether clients never send it anything to learn.
-        heard: called with this replica, each call that the store answered, and the reply.
+    ``heard`` is called with it, each call that the store answered, and the reply.
     """
 
     def __init__(

@@ -19,12 +19,7 @@ TIMEOUT_S = 0.2
 
 @dataclass(eq=False)
 class Trip:
-    """One pipeline on the connection for rows.
-
-    Attributes:
-        calls: its calls; replies: their replies, None if there were none.
-        begin, end: by the loop's clock; ``end`` is None while it is under way.
-    """
+    """One pipeline on the connection for rows: its calls, their replies if there were any, and its time by the loop."""
 
     calls: Sequence[Call]
     begin: float
@@ -53,13 +48,7 @@ class Weather:
 
 
 class World:
-    """One store, its clock, and its subscribers.
-
-    Args:
-        loop: provides the time.
-        draw: decides everything random.
-        weather: between the store and all processes.
-    """
+    """One store, its clock, its subscribers, and the weather between it and all processes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, draw: random.Random, weather: Weather) -> None:
         self.loop, self.draw, self.weather = loop, draw, weather
@@ -79,10 +68,7 @@ class World:
 class Way:
     """Replaces service.store.redis.connection.Connection for one process.
 
-    Attributes:
-        dead: the process has crashed: nothing reaches it any more, and it sends nothing.
-        trips: the pipelines with rows so far.
-        heard: called with every call that was answered, and its reply.
+    ``dead``: the process has crashed, so that nothing reaches or leaves it; ``trips``: the pipelines with rows so far.
     """
 
     def __init__(self, world: World, heard: Callable[[Call, Any], None] = lambda _call, _reply: None) -> None:

@@ -47,11 +47,7 @@ Event = Callable[[], Awaitable[None]]
 
 
 class Schedule:
-    """One run.
-
-    Args:
-        simulation: the place of the run.
-    """
+    """One run."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation, self.draw = simulation, simulation.draw
@@ -155,11 +151,7 @@ def _holders(theme: str) -> list[tuple[Any, str]]:
 
 
 def play(seed: int, say: Callable[..., None] = lambda *_: None) -> Counter[str]:
-    """Run one seed and count what happened.
-
-    Raises:
-        AssertionError: a promise is broken.
-    """
+    """Run one seed and count what happened; ``AssertionError``: a promise is broken."""
     draw = random.Random(seed)
     setting = Setting.drawn(draw)
     loop = Loop(draw, setting.thread_s)

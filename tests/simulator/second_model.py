@@ -29,11 +29,7 @@ BRIEF_S = 1e-9
 
 
 class SecondModel:
-    """The client of the second model.
-
-    Args:
-        simulation: the simulation it belongs to.
-    """
+    """The client of the second model."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation, self.draw = simulation, simulation.draw
@@ -80,14 +76,7 @@ class SecondModel:
             )
 
     def _judge(self, home: Member, own: Trip, queued: float, done: float) -> None:
-        """Check that it was sent with the next pipeline, and answered once that returned and it was learned.
-
-        Args:
-            home: the replica.
-            own: the pipeline that carried it.
-            queued: when it was encoded.
-            done: when it was learned.
-        """
+        """Encoded at ``queued``, it went with the next pipeline, and was answered once that was back and learned."""
         before = [trip for trip in home.way.trips if trip is not own and trip.begin <= queued < _free(trip)]
         under_way = [_free(trip) for trip in before if _commits(trip)]
         self.simulation.counts["second model judged"] += 1

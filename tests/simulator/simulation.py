@@ -59,12 +59,8 @@ SMALL = Config.parse({"algorithm": "rls", "task": "regression", "features": ["a"
 class Setting:
     """The choices a seed makes for the whole schedule.
 
-    Attributes:
-        on_drift: the first model's action on drift; None: it has no watch.
-        themes: the groups of events that take place besides the ordinary ones.
-        thread_s: the longest time a thread takes.
-        budget_bytes: memory for models.
-        ids: the number of ids that clients use.
+    ``on_drift``: the first model's action, None without a watch; ``themes``: groups of further events;
+    ``thread_s``: the longest time a thread takes; ``ids``: how many clients use.
     """
 
     on_drift: str | None
@@ -91,13 +87,9 @@ class Setting:
 
 @dataclass
 class Told:
-    """A client's answer to its request.
+    """A client's answer to its request; ``version`` is -1 if the client was not told which one it made.
 
-    Attributes:
-        incarnation: of the model.
-        version: the version it made; -1 if the client was not told.
-        outcome: the whole answer to a request with at most one row; (prediction, loss) for one of several rows; the
-            text of a refusal.
+    ``outcome``: the whole answer to at most one row; (prediction, loss) for one of several; the text of a refusal.
     """
 
     incarnation: str

@@ -18,12 +18,7 @@ from tests.simulator.simulation import ANSWER_S, FIRST, SECOND, Simulation, Told
 
 
 class Verdict:
-    """Judges the outcome of a simulation.
-
-    Args:
-        simulation: over and calm.
-        clients: send answered requests again.
-    """
+    """Judges the outcome of a simulation that is over and calm; ``clients`` send answered requests again."""
 
     def __init__(self, simulation: Simulation, clients: Clients) -> None:
         self.simulation, self.clients = simulation, clients

@@ -25,11 +25,7 @@ class Environment(NamedTuple):
         return OUT / "peers" / self.name / "bin" / "python"
 
     def ready(self) -> str:
-        """Make it if it is not there; its version.
-
-        Raises:
-            Unavailable: it cannot be made here.
-        """
+        """Make it if it is not there; its version. ``Unavailable`` if it cannot be made here."""
         if self.needs and shutil.which(self.needs) is None:
             raise Unavailable(f"{self.needs} is not installed")
         folder, packages = OUT / "peers" / self.name, [self.name, *self.packages]

@@ -106,11 +106,7 @@ class Generator:
         return "wrk" if self._wrk else "a Python generator (wrk is not installed: apt install wrk)"
 
     def run(self, server: Process, asked: Asked, seconds: float) -> Measured:
-        """Send for so many seconds, whole ones with wrk.
-
-        Raises:
-            RuntimeError: an answer was not 200, or a connection failed.
-        """
+        """Send for so many seconds, whole ones with wrk; ``RuntimeError`` unless every answer was 200."""
         before = server.used()
         found = (self._by_wrk if self._wrk else _by_python)(server, asked, seconds)
         service, store = (
@@ -158,11 +154,7 @@ def begin(server: Process, asked: Asked, seconds: float) -> "subprocess.Popen[st
 
 
 def end(process: "subprocess.Popen[str]") -> Heard:
-    """What it has heard in the end.
-
-    Raises:
-        RuntimeError: it failed.
-    """
+    """What it has heard in the end; ``RuntimeError`` if it failed."""
     told, _ = process.communicate()
     if process.returncode:
         raise RuntimeError("the load generator failed")
@@ -186,11 +178,7 @@ class Connection:
         self._reader: asyncio.StreamReader | None = None
 
     async def send(self, message: bytes) -> None:
-        """Send a request until it is acknowledged.
-
-        Raises:
-            RuntimeError: it was refused, or nobody has taken it for GIVE_UP_S.
-        """
+        """Send a request until it is acknowledged; ``RuntimeError`` if it is refused, or after GIVE_UP_S."""
         begun = perf_counter()
         while (status := await self.try_once(message)) not in ("200", "201"):
             self.again[status] += 1

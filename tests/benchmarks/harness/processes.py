@@ -107,11 +107,7 @@ class Process:
             connection.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of an answer; a body that is not bytes is sent as JSON.
-
-        Raises:
-            RuntimeError: it is a refusal.
-        """
+        """The JSON of an answer, ``RuntimeError`` for a refusal; a body that is not bytes is sent as JSON."""
         sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         status, answer = self.call(method, path, sent)
         if status not in (200, 201):

@@ -13,13 +13,7 @@ LATE = 200
 
 
 class Delayed:
-    """A separable stream whose labels come late, each with the prediction that was served.
-
-    Attributes:
-        machine: the model.
-        told: the prediction served for each row.
-        known: the number of labels that had come when each row was predicted.
-    """
+    """A separable stream whose labels come late: for each row the prediction served, and the labels known by then."""
 
     def __init__(self, rows, **more):
         rng = np.random.default_rng(11)

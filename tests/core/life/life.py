@@ -17,14 +17,7 @@ OTHERS = {
 
 
 class Life:
-    """One model from its creation to the end.
-
-    Args:
-        body: its configuration.
-        stormy: whether rows may be wild; the watch of means is then insensitive for good.
-        counts: what has happened in all lives; updated in place.
-        observed: makes the model.
-    """
+    """One model from its creation to the end; ``stormy``: rows may be wild, which blinds its watch of means."""
 
     def __init__(self, body, stormy, counts, observed=Observed):
         self.model = observed(body, counts)

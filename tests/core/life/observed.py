@@ -17,18 +17,9 @@ from tests.core.life.streams import Stream
 
 
 class Observed:
-    """A model, and everything recorded about it.
+    """A model that is never loaded, a twin that is loaded after every entry, the log of both, and the state after it.
 
-    Args:
-        body: its configuration.
-        counts: what has happened in all lives; updated in place.
-
-    Attributes:
-        machine: the model, never loaded.
-        twin: the same model, loaded after every entry.
-        log: every entry.
-        bytes: the state after the last entry.
-        stream: the source of its rows.
+    ``counts``: what has happened in all lives; updated in place.
     """
 
     def __init__(self, body, counts):

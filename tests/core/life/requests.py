@@ -33,12 +33,7 @@ CHANGES = (
 class Requests:
     """Requests to a model, checked against its current state.
 
-    Args:
-        model: the model.
-
-    Attributes:
-        tracked: predictions waiting for labels: space, raw row, served prediction, label.
-        saved: kept states of the model.
+    ``tracked``: predictions waiting for labels, as space, raw row, served prediction, label; ``saved``: kept states.
     """
 
     def __init__(self, model):

@@ -56,13 +56,7 @@ WEATHER = {
 class Stream:
     """An endless stream of labelled rows.
 
-    Attributes:
-        at: number of rows taken.
-        classes: number of classes so far.
-        shift: added to every number.
-        sign: 1, or -1 after the labels have flipped.
-        weather: a key of ``WEATHER``.
-        gaps: whether some values are missing.
+    ``sign`` is -1 after the labels have flipped, ``weather`` a key of WEATHER; with ``gaps`` some values are missing.
     """
 
     def __init__(self, task):

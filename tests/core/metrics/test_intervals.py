@@ -19,11 +19,7 @@ ETA, SIGMA, SHIFT_STEP, RING = 2.72, 0.001, 0.002, 250
 
 
 class Level:
-    """The share that one level leaves outside: DtACI over four steps, and a shift of the result.
-
-    Args:
-        level: the share it should cover.
-    """
+    """The share that one level leaves outside: DtACI over four steps, and a shift of the result."""
 
     def __init__(self, level):
         self.first = math.ceil(2 / (1 - Fraction(str(level)))) - 1

@@ -28,14 +28,9 @@ SCALED = [name for name, entry in ALGORITHMS.items() if any(param.name == "scali
 
 
 class Case(NamedTuple):
-    """A model and the rows it learns.
+    """A model before its first row, and the rows it learns.
 
-    Attributes:
-        first: the model before its first row.
-        X, y: the rows and their labels.
-        more: further columns; NaN in rows without them.
-        forms: rows before which a further column starts or ends.
-        drifts: whether the rows contain drifts.
+    ``more``: further columns, NaN in rows without them; ``forms``: rows before which such a column starts or ends.
     """
 
     first: Callable[[], Model]

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from core.entry import Challenge, Outcome, Promote, Reset, Restore, Withdraw
+from core.entry import Challenge, Outcome, Promote, Reset, Restore, Switch, Withdraw
+from core.features import Feature
 from core.model import read, save
 from tests.core.twin import Twin
 
@@ -165,6 +166,20 @@ def test_a_row_on_its_way_is_learned_after_missing_values_are_refused(before, fi
     assert "error" == model.machine.config.missing
     model.commit(Reset())
     assert model.learn(gap, ["up"]).learned
+
+
+def test_the_old_model_of_an_ensemble_is_configured():
+    """Late rows of its space have their gaps filled by the new setting, as those of the new space have."""
+    model = Model(watch=None)
+    model.learn(*stream(30))
+    old = model.machine.prediction_schema
+    model.commit(Switch("begin", (Feature("b"), Feature("c")), "linear"))
+    model.learn(np.random.default_rng(1).normal(size=(30, 3)), ["up", "down"] * 15)
+    model.commit(Switch("complete"))
+    model.change(missing="mean")
+    for space in (old, None):
+        assert model.learn(np.full((1, 2), np.nan), ["up"], space).learned
+    assert "mean" == model.machine.pipeline.encoder.missing
 
 
 def test_a_label_removed_by_a_restore_is_refused():

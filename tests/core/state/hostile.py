@@ -9,15 +9,9 @@ from core.state.layout import Shares
 
 
 def hostile(layout, arrays, **sizes):
-    """Yield each way to break one array of a state, one at a time.
+    """Each way to break one array of a state that loads: what it is called, and all arrays with it.
 
-    Args:
-        layout: the declaration (core.state.layout).
-        arrays: a state that loads; ranges of empty arrays cannot be broken.
-        sizes: the sizes that the holder passes to ``read``.
-
-    Yields:
-        A name for the break, and all arrays with the break.
+    ``sizes``: those that the holder passes to ``read``; ranges of empty arrays cannot be broken.
     """
     yield "nothing", {}
     yield "superfluous", {**arrays, "other": np.zeros(1)}

@@ -25,15 +25,9 @@ few = pytest.mark.slow_but("*auto-c*", "*dfop-r*", "*fesl_s-r*", "*vigod-*2*", "
 
 
 class Driver(Fed):
-    """A model and a stream of rows that contain every name.
+    """A model and a stream of rows that contain every name; classes appear one after the other.
 
-    Args:
-        algorithm: id in the catalogue.
-        task: "classification" or "regression".
-        classes: number of classes in the stream, which appear one after the other.
-        rows: length of the stream.
-        stream: its seed.
-        more: other fields of the configuration.
+    ``stream`` is its seed; ``more`` are further fields of the configuration.
     """
 
     def __init__(self, algorithm="fesl_c", task="classification", classes=2, rows=400, stream=0, **more):

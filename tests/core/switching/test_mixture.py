@@ -47,28 +47,35 @@ def slow(P, y, eta, share, geometric):
     return np.array(said), a
 
 
-def test_probabilities_are_mixed_and_weights_shared():
-    """The combination uses eta = 1 and the share 1/t."""
-    predictions, y = told(np.random.default_rng(0))
-    one = mixture()
-    said = one.learn(predictions, y)
-    P = np.stack([p.probabilities for p in predictions])
-    expected, weights = slow(P, y, 1.0, None, geometric=False)
-    assert_allclose(expected, said.probabilities, rtol=1e-12)
-    assert_array_equal(expected.argmax(axis=1), said.value)
-    assert_allclose(weights, one.weights, rtol=1e-10)
-    assert_allclose(-np.log(np.take_along_axis(P, y[None, :, None], 2)).sum(axis=(1, 2)), one.losses)
+T = 50
+SHARE = 1 / (T - 1)
+ENTROPY = -SHARE * np.log(SHARE) - (1 - SHARE) * np.log(1 - SHARE)
 
 
-def test_the_paper_s_combination_averages_margins_at_a_rate_from_the_horizon():
-    """Theorem 1: eta = sqrt(8 ln 2 / T), no share."""
-    predictions, y = told(np.random.default_rng(1), 2)
-    one = mixture(2, horizon=50)
+@pytest.mark.parametrize(
+    ("experts", "how", "eta", "share", "geometric"),
+    [
+        pytest.param(E, {}, 1.0, None, False, id="combination"),
+        pytest.param(2, {"horizon": T}, np.sqrt(8 * np.log(2) / T), 0.0, True, id="theorem 1 averages margins"),
+        pytest.param(
+            2, {"selects": True, "horizon": T}, np.sqrt(8 / T * (2 * np.log(2) + (T - 1) * ENTROPY)), SHARE, False,
+            id="theorem 3 selects",
+        ),
+    ],
+)  # fmt: skip
+def test_weights_and_probabilities_follow_the_equations(experts, how, eta, share, geometric):
+    """By default the share is 1/t; the paper's rates follow from the horizon, and so does its share when it selects."""
+    predictions, y = told(np.random.default_rng(0), experts)
+    one = mixture(experts, **how)
     said = one.learn(predictions, y)
     P = np.stack([p.probabilities for p in predictions])
-    expected, weights = slow(P, y, np.sqrt(8 * np.log(2) / 50), 0.0, geometric=True)
-    assert_allclose(expected, said.probabilities, rtol=1e-9)
+    expected, weights = slow(P, y, eta, share, geometric=geometric)
     assert_allclose(weights, one.weights, rtol=1e-9)
+    if "selects" not in how:
+        assert_allclose(expected, said.probabilities, rtol=1e-9)
+        assert_array_equal(expected.argmax(axis=1), said.value)
+    if not how:
+        assert_allclose(-np.log(np.take_along_axis(P, y[None, :, None], 2)).sum(axis=(1, 2)), one.losses)
 
 
 @pytest.mark.parametrize("horizon", [None, 50])
@@ -82,18 +89,6 @@ def test_selection_lets_the_drawn_expert_speak(horizon):
         row = cut(predictions, slice(i, i + 1))
         assert_array_equal(row[likeliest].probabilities, one.predict(row).probabilities)
         assert_array_equal(row[drawn].probabilities, one.learn(row, y[i : i + 1]).probabilities)
-
-
-def test_the_paper_s_selection_has_the_rates_of_theorem_3():
-    """The share is 1/(T - 1), and eta follows from its binary entropy."""
-    predictions, y = told(np.random.default_rng(3), 2)
-    one, T = mixture(2, selects=True, horizon=50), 50
-    one.learn(predictions, y)
-    d = 1 / (T - 1)
-    entropy = -d * np.log(d) - (1 - d) * np.log(1 - d)
-    eta = np.sqrt(8 / T * (2 * np.log(2) + (T - 1) * entropy))
-    P = np.stack([p.probabilities for p in predictions])
-    assert_allclose(slow(P, y, eta, d, geometric=False)[1], one.weights, rtol=1e-9)
 
 
 def test_numbers_are_mixed_by_their_squared_errors():

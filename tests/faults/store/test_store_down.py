@@ -85,22 +85,6 @@ def test_a_full_queue_is_503_at_once(serve, store):
     judge(service, table, first, load)
 
 
-@pytest.mark.slow
-def test_reads_that_wait_for_the_head_are_answered(serve, store):
-    """A strong read that waits while the store goes away gets 503, and the next one is fresh again."""
-    service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, WAIT_TIMEOUT_S=1).start(), rows(10, 15)
-    service.create()
-    Load([service], table).run()
-    store.freeze()
-    with ThreadPoolExecutor(8) as pool:
-        paths = ["/models/m?consistency=strong", "/models/m?min_version=100000"] * 4
-        statuses = list(pool.map(lambda path: service.request("GET", path).status, paths))
-    assert {503} == set(statuses)
-    store.thaw()
-    assert 200 == eventually(200, lambda: service.request("GET", "/models/m?consistency=strong").status)
-    assert 10 == service.get("/models/m?consistency=strong")["rows"]
-
-
 def test_a_full_store_is_503_and_no_row_is_lost(serve, store):
     """The store has no memory left: nothing is acknowledged, predictions go on, and with free memory all is learned."""
     service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, SNAPSHOT_MIN_KB=10**6).start(), rows(200, 28)

@@ -58,15 +58,6 @@ async def test_every_event_is_added_once_however_many_replicas_send_it(stream, m
     assert (ids((1, 0), (2, 0), (2, 1), (9, 3), (10, 0)), []) == await entries(stream)
 
 
-async def test_a_crash_between_the_stream_and_its_note_repeats_nothing(stream, connection, model):
-    """Stream and note are changed by one script: whoever publishes again finds both as they were, or both changed."""
-    await publish(stream, alarm(1, joined=2))
-    before = await model.contents()
-    for drifts in ((alarm(1),), (alarm(1, joined=1),), (alarm(1, joined=2),)):
-        assert ((1, 0, 2), 0) == await publish(stream, *drifts)
-    assert before == await model.contents()
-
-
 async def test_a_stream_that_has_lost_events_is_sent_them_first(stream, connection, model):
     """Where it lacks what the sender believes to be there it takes nothing, and says how far it is."""
     await publish(stream, alarm(1), alarm(2), alarm(3))

@@ -19,12 +19,7 @@ PREFIX = "/ml/onepass"
 
 
 class Proxy:
-    """Puts an app under a prefix, as a proxy on the way does.
-
-    Args:
-        app: the service.
-        takes_off: whether the service gets paths without the prefix.
-    """
+    """Puts an app under a prefix, as a proxy on the way does, which may take it off."""
 
     def __init__(self, app, takes_off: bool) -> None:
         self.app, self._takes_off = app, takes_off

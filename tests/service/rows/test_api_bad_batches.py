@@ -43,11 +43,13 @@ TABLES = [
     *((data(row), "data[1]") for row in ([3], [3, 4, 5], [], {"a": 1, "b": 2}, None)),
     *((data([3, cell]), "data[1][1]") for cell in (None, "12345", [4], {}, 10**400)),
     (data([True, 4]), "data[1][0]"),
+    ({"data": [[1, 2], [3, 4], [5, "x"]]}, "data[2][1]"),
     *(({"data": odd}, "data") for odd in ({"a": [1]}, "12", None)),
     ({"rows": []}, "rows"),
 ]
 CELLS = [("NaN", 400), ("Infinity", 400), ("-Infinity", 400), ("1e400", 422), ("7" * 5000, 422), ("-1e999", 422)]
 FEEDBACK = [
+    ({}, {"labels": ["UP", "DOWN", "?"]}, "labels[2]"),
     *((OPEN, {"labels": labels}, "labels") for labels in (["UP", "DOWN"], ["UP"] * 4, [], "UP", None)),
     *(
         (OPEN, {"labels": ["UP", label, "UP"]}, "labels[1]")

@@ -16,12 +16,7 @@ SLOW = b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 class Server(LocalServer):
-    """A server of ``echo``; /endless sends until its client is gone, /late does so after a while.
-
-    Attributes:
-        streams: answers under way that have no end.
-        ended: how many have ended.
-    """
+    """A server of ``echo``; /endless sends until its client is gone, /late does so after a while."""
 
     def __init__(self) -> None:
         async def app(scope, receive, send) -> None:

@@ -18,9 +18,7 @@ POST = b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nConten
 class Server(LocalServer):
     """A server of ``echo``; its path /endless sends until its client is gone.
 
-    Attributes:
-        waiting: the most requests of a connection that waited when one began.
-        endless: answers under way that have no end.
+    ``waiting``: the most requests of a connection that waited when one began.
     """
 
     def __init__(self) -> None:

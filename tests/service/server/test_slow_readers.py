@@ -14,12 +14,7 @@ GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Endless:
-    """An app whose answer does not end.
-
-    Attributes:
-        sent: pieces that the server has taken.
-        ended: set when it finds its client gone.
-    """
+    """An app whose answer does not end: the pieces that the server has taken, and whether its client is gone."""
 
     def __init__(self) -> None:
         self.sent, self.ended = 0, asyncio.Event()
