@@ -33,19 +33,12 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "rls": Case("rls", 0, {}),
-    "dfop fixed": Case("dfop", 0, {"forgetting_rate": 0.01}),
-    "dfop auto": Case("dfop", 0, {}),
-    "dfop fixed, classes": Case("dfop", 2, {"forgetting_rate": 0.01}),
-    "dfop auto, classes": Case("dfop", 2, {}),
-    "dynamic_odm": Case("dynamic_odm", 2, {}),
-    "vigo": Case("vigo", 2, {}),
-    "vigod": Case("vigod", 2, {}),
-    "vigo, 100 classes": Case("vigo", 100, {}),
-    "fesl_c": Case("fesl_c", 2, {}),
-    "auto": Case("auto", 0, {}),
-    "auto, classes": Case("auto", 2, {}),
-}
+    "rls": Case("rls", 0, {}), "dfop fixed": Case("dfop", 0, {"forgetting_rate": 0.01}),
+    "dfop auto": Case("dfop", 0, {}), "dfop fixed, classes": Case("dfop", 2, {"forgetting_rate": 0.01}),
+    "dfop auto, classes": Case("dfop", 2, {}), "dynamic_odm": Case("dynamic_odm", 2, {}), "vigo": Case("vigo", 2, {}),
+    "vigod": Case("vigod", 2, {}), "vigo, 100 classes": Case("vigo", 100, {}), "fesl_c": Case("fesl_c", 2, {}),
+    "auto": Case("auto", 0, {}), "auto, classes": Case("auto", 2, {}),
+}  # fmt: skip
 
 
 class WarmModel:

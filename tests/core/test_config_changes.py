@@ -23,17 +23,11 @@ def refused(asked, config=CONFIG):
 @pytest.mark.parametrize(
     "asked",
     [
-        {"on_drift": "reset"},
-        {"on_drift": "forget", "missing": "mean"},
-        {"watch": {"error_rate": {"delta": 0.01}}},
-        {"watch": {"class_mean": {"batch_size": 50}}, "on_drift": "reset"},
-        {"watch": None},
-        {"missing": "zero"},
-        {"description": "predicts the price\nof tomorrow"},
-        {"tags": {"team": "pricing", "stage": "test"}},
-        {},
+        {"on_drift": "reset"}, {"on_drift": "forget", "missing": "mean"}, {"watch": {"error_rate": {"delta": 0.01}}},
+        {"watch": {"class_mean": {"batch_size": 50}}, "on_drift": "reset"}, {"watch": None}, {"missing": "zero"},
+        {"description": "predicts the price\nof tomorrow"}, {"tags": {"team": "pricing", "stage": "test"}}, {},
     ],
-)
+)  # fmt: skip
 def test_a_change_equals_creating_the_model_with_it(asked):
     """Named fields are replaced as a whole, everything else stays."""
     assert Config.parse({**BODY, **asked}).canonical == changed(CONFIG, asked).canonical
@@ -68,23 +62,16 @@ def test_the_fields_that_differ_are_named():
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ({"on_drift": "reset", "missing": "mean", "description": "x"}, True),
-        ({"watch": None}, True),
+        ({"on_drift": "reset", "missing": "mean", "description": "x"}, True), ({"watch": None}, True),
         ({"labels": ["UP", "DOWN", "SAME"]}, True),
         ({"features": ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}]}, True),
-        ({"labels": ["DOWN", "UP"]}, False),
-        ({"labels": None}, False),
+        ({"labels": ["DOWN", "UP"]}, False), ({"labels": None}, False),
         ({"features": ["a", {"name": "day", "type": "categorical", "categories": ["tue", "mon"]}]}, False),
-        ({"features": ["a", "day"]}, False),
-        ({"features": ["a"]}, False),
-        ({"features": None}, False),
-        ({"seed": 1}, False),
-        ({"lags": 1}, False),
-        ({"metrics": {"window": 500}}, False),
-        ({"params": {"bias": False}}, False),
-        ({"algorithm": "rls"}, False),
+        ({"features": ["a", "day"]}, False), ({"features": ["a"]}, False), ({"features": None}, False),
+        ({"seed": 1}, False), ({"lags": 1}, False), ({"metrics": {"window": 500}}, False),
+        ({"params": {"bias": False}}, False), ({"algorithm": "rls"}, False),
     ],
-)
+)  # fmt: skip
 def test_a_state_is_accepted_if_the_mathematics_agree(other, expected):
     """Changeable fields may differ; labels and categories may have been added after the common ones."""
     config = Config.parse({**BODY, **other})

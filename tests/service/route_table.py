@@ -102,22 +102,13 @@ ROUTES_OF_NONE = {
 """What says nothing of any model; but ``lag`` of /readyz, which strangers are told, too, is that of the furthest."""
 
 PAGES = {
-    "/": "/",
-    "/ui/models/{name}": "/ui/models/{name}",
-    "/ui/assets/{file}": "/ui/assets/onepass.css",
-    "/ui/assets/{digest}/{file:path}": "/ui/assets/0/onepass.css",
-    "/guide": "/guide",
-    "/guide/{slug}": "/guide/drift",
-    "/problems": "/problems",
-    "/problems/{slug}": "/problems/not-found",
-    "/llms.txt": "/llms.txt",
-    "/onepass.py": "/onepass.py",
-    "/openapi.json": "/openapi.json",
-    "/docs": "/docs",
-    "/redoc": "/redoc",
-    "/static/redoc.standalone.js": "/static/redoc.standalone.js",
+    "/": "/", "/ui/models/{name}": "/ui/models/{name}", "/ui/assets/{file}": "/ui/assets/onepass.css",
+    "/ui/assets/{digest}/{file:path}": "/ui/assets/0/onepass.css", "/guide": "/guide",
+    "/guide/{slug}": "/guide/drift", "/problems": "/problems", "/problems/{slug}": "/problems/not-found",
+    "/llms.txt": "/llms.txt", "/onepass.py": "/onepass.py", "/openapi.json": "/openapi.json", "/docs": "/docs",
+    "/redoc": "/redoc", "/static/redoc.standalone.js": "/static/redoc.standalone.js",
     "/static": "/static/swagger-ui.css",
-}
+}  # fmt: skip
 """Public shells and texts, by path, and where each is tried: the same whatever models there are."""
 
 API = {**ROUTES_OF_ONE, **ROUTES_OF_ALL, **ROUTES_OF_NONE}

@@ -128,19 +128,12 @@ def autoregressive(memory: float) -> Concept:
 
 
 DRIFTS: dict[str, Concept] = {
-    "SEA 8 -> 7": fixed(sea),
-    "hyperplane swap": hyperplane,
-    "rotation 15": rotation(15),
-    "rotation 45": rotation(45),
-    "shift .5 sigma": shift(0.5),
-    "shift 1.5 sigma": shift(1.5),
-    "variance": fixed(lambda rng, n, after: normal(rng, n, deviation=1.0 + after)),
-    "correlation": fixed(correlation),
-    "label swap": swapped(normal),
-    "swap in place": swapped(signs),
-    "new tree": new_tree,
+    "SEA 8 -> 7": fixed(sea), "hyperplane swap": hyperplane, "rotation 15": rotation(15), "rotation 45": rotation(45),
+    "shift .5 sigma": shift(0.5), "shift 1.5 sigma": shift(1.5),
+    "variance": fixed(lambda rng, n, after: normal(rng, n, deviation=1.0 + after)), "correlation": fixed(correlation),
+    "label swap": swapped(normal), "swap in place": swapped(signs), "new tree": new_tree,
     "class prior": fixed(lambda rng, n, after: normal(rng, n, share=0.1 if after else 0.5)),
-}
+}  # fmt: skip
 STATIONARY: dict[str, Concept] = {
     "means coincide": fixed(lambda rng, n, _: signs(rng, n)),
     "coin tosses": fixed(lambda rng, n, _: (rng.normal(size=(n, 5)), (rng.random(n) < 0.3).astype(np.int64))),

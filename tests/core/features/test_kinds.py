@@ -77,16 +77,10 @@ def test_encoded_columns_have_names_and_ranges():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("gold", "gold"),
-        ("", ""),
-        (12, "12"),
-        (12.0, "12"),
-        ("12", "12"),
-        (True, "true"),
-        ("\u00e4", "\u00e4"),
+        ("gold", "gold"), ("", ""), (12, "12"), (12.0, "12"), ("12", "12"), (True, "true"), ("\u00e4", "\u00e4"),
         ("x" * 500, "x" * 500),
     ],
-)
+)  # fmt: skip
 def test_a_value_is_hashed_by_its_text(value, text):
     """12, 12.0 and "12" are one value; the bucket is the same on every machine and in every version."""
     assert bucket(text) == one(PLAN, value) == one(PLAN, value)

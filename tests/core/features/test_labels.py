@@ -108,18 +108,11 @@ def test_a_broken_header_is_refused(listed):
 @pytest.mark.parametrize(
     ("named", "raw"),
     [
-        (["labels"], "UP"),
-        (["labels"], None),
-        (["labels"], []),
-        (["labels"], ["UP"]),
-        (["labels"], ["a", "b", "c", "d"]),
-        (["labels[1]"], ["a", "a"]),
-        (["labels[2]"], [1, 2, 1.0]),
-        (["labels[1]"], [0, "0"]),
-        (["labels[1]"], ["false", False]),
-        (["labels[0]", "labels[2]"], [None, 1, 1.5]),
+        (["labels"], "UP"), (["labels"], None), (["labels"], []), (["labels"], ["UP"]),
+        (["labels"], ["a", "b", "c", "d"]), (["labels[1]"], ["a", "a"]), (["labels[2]"], [1, 2, 1.0]),
+        (["labels[1]"], [0, "0"]), (["labels[1]"], ["false", False]), (["labels[0]", "labels[2]"], [None, 1, 1.5]),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_set_of_labels_is_refused(named, raw):
     """Too few, too many, duplicates, two with one key, invalid labels: each problem names its item."""
     assert named == fields(parse_declared, raw, bound=3)

@@ -79,17 +79,11 @@ def test_a_metric_without_rows_is_none():
     none = {**dict.fromkeys(SCORES), "unscored": 0, **nothing}
     baselines = {"no_change": {"accuracy": None}, "majority": {"accuracy": None}}
     assert {
-        "rows": 0,
-        "unscored": 0,
-        "overall": none,
+        "rows": 0, "unscored": 0, "overall": none,
         "window": {"size": 1000, "rows": 0, **none, "baselines": baselines},
-        "fading": {"factor": 0.999, **none, "baselines": baselines},
-        "baselines": baselines,
-        "history": [],
-        "history_every": 10,
-        "marks": [],
-        "marks_thinned": 0,
-    } == report
+        "fading": {"factor": 0.999, **none, "baselines": baselines}, "baselines": baselines, "history": [],
+        "history_every": 10, "marks": [], "marks_thinned": 0,
+    } == report  # fmt: skip
     assert {"score": None, "baseline": None} == ClassificationMetrics().headline()
 
 

@@ -149,15 +149,8 @@ def rda(raw: bytes) -> list[Row]:
 
 
 READERS: dict[str, Callable[[bytes], list[Row]]] = {
-    "csv": separated(_all),
-    "csv header": separated(_headless),
-    "tabs header": separated(_headless, "\t"),
-    "blanks": separated(_all, None),
-    "blanks titled": separated(_titled, None),
-    "keel": separated(_keel),
-    "arff": separated(_arff),
-    "libsvm": libsvm,
-    "libsvm bz2": lambda raw: libsvm(bz2.decompress(raw)),
-    "rda": rda,
-}
+    "csv": separated(_all), "csv header": separated(_headless), "tabs header": separated(_headless, "\t"),
+    "blanks": separated(_all, None), "blanks titled": separated(_titled, None), "keel": separated(_keel),
+    "arff": separated(_arff), "libsvm": libsvm, "libsvm bz2": lambda raw: libsvm(bz2.decompress(raw)), "rda": rda,
+}  # fmt: skip
 """By the format names in manifest.csv."""

@@ -11,28 +11,16 @@ from tests.service.local_server import LocalServer, running
 from tests.service.route_table import API, filled
 
 HOSTILE = {
-    "not a number": "NaN",
-    "infinity": "-Infinity",
-    "beyond doubles": "1e400",
-    "below doubles": "1e-400",
-    "a huge integer": "9" * 5_000,
-    "beyond 64 bits": str(2**64),
-    "minus zero": "-0.0",
-    "half a surrogate pair": '"\\ud800"',
-    "the other half": '"a\\udfff"',
-    "a null byte": '"\\u0000"',
-    "another line": '"x\\r\\nSet-Cookie: a=b"',
-    "a path": '"../../etc/passwd"',
-    "bidirectional text": '"\\u202e\\ufeff"',
-    "a long text": '"' + "x" * 100_000 + '"',
-    "nesting": "[" * 3_000 + "]" * 3_000,
-    "nested objects": '{"a":' * 3_000 + "1" + "}" * 3_000,
-    "a name twice": '{"a": 1, "a": 2}',
-    "a name twice by escapes": '{"a": 1, "\\u0061": 2}',
-    "a name that is none": '{"\\ud800": 1}',
-    "an empty name": '{"": 1}',
+    "not a number": "NaN", "infinity": "-Infinity", "beyond doubles": "1e400", "below doubles": "1e-400",
+    "a huge integer": "9" * 5_000, "beyond 64 bits": str(2**64), "minus zero": "-0.0",
+    "half a surrogate pair": '"\\ud800"', "the other half": '"a\\udfff"', "a null byte": '"\\u0000"',
+    "another line": '"x\\r\\nSet-Cookie: a=b"', "a path": '"../../etc/passwd"',
+    "bidirectional text": '"\\u202e\\ufeff"', "a long text": '"' + "x" * 100_000 + '"',
+    "nesting": "[" * 3_000 + "]" * 3_000, "nested objects": '{"a":' * 3_000 + "1" + "}" * 3_000,
+    "a name twice": '{"a": 1, "a": 2}', "a name twice by escapes": '{"a": 1, "\\u0061": 2}',
+    "a name that is none": '{"\\ud800": 1}', "an empty name": '{"": 1}',
     "a prototype": '{"__proto__": {"x": 1}, "__class__": 1}',
-}
+}  # fmt: skip
 RICH = {
     "PUT /models/{name}": {
         **DFOP,

@@ -74,20 +74,13 @@ def test_secrets_from_files() -> None:
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
-        ("ONEPASS_PORT", "many"),
-        ("ONEPASS_RATE_PER_S", "inf"),
-        ("ONEPASS_API_KEYS", "canary"),
-        ("ONEPASS_API_KEYS_FILE", "keys"),
-        ("ONEPASS_WEBHOOKS", "canary"),
-        ("ONEPASS_CORS_ORIGINS", "*"),
-        ("ONEPASS_REDIS_URL", "http://canary"),
-        ("ONEPASS_REDIS_URL", "redis://canary:port"),
-        ("ONEPASS_HOST", "0.0.0.0"),
-        ("ONEPASS_ROOT_PATH", "ml"),
-        ("ONEPASS_MIN_REPLICAS", "1"),
+        ("ONEPASS_PORT", "many"), ("ONEPASS_RATE_PER_S", "inf"), ("ONEPASS_API_KEYS", "canary"),
+        ("ONEPASS_API_KEYS_FILE", "keys"), ("ONEPASS_WEBHOOKS", "canary"), ("ONEPASS_CORS_ORIGINS", "*"),
+        ("ONEPASS_REDIS_URL", "http://canary"), ("ONEPASS_REDIS_URL", "redis://canary:port"),
+        ("ONEPASS_HOST", "0.0.0.0"), ("ONEPASS_ROOT_PATH", "ml"), ("ONEPASS_MIN_REPLICAS", "1"),
         ("ONEPASS_TLS_CERT", "missing.pem"),
     ],
-)
+)  # fmt: skip
 def test_settings_are_checked_as_serve_does(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,24 +50,12 @@ async def test_an_event_is_as_the_contract_has_it(api):
     model = await api.get(path)
     (event,) = page["events"]
     assert {
-        "id": f"{model['incarnation']}-1-0",
-        "model": path.rpartition("/")[2],
-        "kind": "class_mean",
-        "class": "UP",
-        "version": 1,
-        "row": 1,
-        "time": model["updated"],
-        "features": [{"name": "a", "before": 0.0, "after": event["features"][0]["after"]}],
-        "before": None,
-        "after": None,
-        "epsilon_cut": 0.1,
-        "windows": {"before": 90, "after": 30},
-        "action": "report",
-        "challenger": None,
-        "held_back": False,
-        "alarms": [],
-        "alarm_count": 0,
-    } == event
+        "id": f"{model['incarnation']}-1-0", "model": path.rpartition("/")[2], "kind": "class_mean", "class": "UP",
+        "version": 1, "row": 1, "time": model["updated"],
+        "features": [{"name": "a", "before": 0.0, "after": event["features"][0]["after"]}], "before": None,
+        "after": None, "epsilon_cut": 0.1, "windows": {"before": 90, "after": 30}, "action": "report",
+        "challenger": None, "held_back": False, "alarms": [], "alarm_count": 0,
+    } == event  # fmt: skip
     assert (None, 1, model["incarnation"]) == (page["next"], page["version"], page["incarnation"])
     assert event in (await api.get("/drift", params={"limit": 1000}))["events"]
 

@@ -34,16 +34,10 @@ async def locked(start):
 
 
 STRANGERS = [
-    {},
-    {"Authorization": "Bearer wrong"},
-    {"Authorization": "Bearer "},
-    {"Authorization": "Basic czNjcmV0LWFkbWlu"},
-    {"Authorization": SECRETS["boss"]},
-    {"X-API-Key": ""},
-    {"X-API-Key": SECRETS["boss"] + "x"},
-    {"X-API-Key": SECRETS["boss"].upper()},
-    {"Authorization": "Bearer wrong", "X-API-Key": SECRETS["boss"]},
-]
+    {}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer "}, {"Authorization": "Basic czNjcmV0LWFkbWlu"},
+    {"Authorization": SECRETS["boss"]}, {"X-API-Key": ""}, {"X-API-Key": SECRETS["boss"] + "x"},
+    {"X-API-Key": SECRETS["boss"].upper()}, {"Authorization": "Bearer wrong", "X-API-Key": SECRETS["boss"]},
+]  # fmt: skip
 """Headers without a key."""
 
 

@@ -91,23 +91,16 @@ async def test_what_is_no_tensor(api, path, change, named):
 @pytest.mark.parametrize(
     "change",
     [
-        {"inputs": []},
-        {"inputs": [FEATURES, FEATURES]},
+        {"inputs": []}, {"inputs": [FEATURES, FEATURES]},
         {"inputs": [{**FEATURES, "name": "a", "shape": [1], "data": [1]}, {**FEATURES, "name": "b", "shape": [2]}]},
-        {"inputs": {"features": [1, 2]}},
-        {"input": []},
-        {"id": 17},
-        {"id": "x" * 201},
+        {"inputs": {"features": [1, 2]}}, {"input": []}, {"id": 17}, {"id": "x" * 201},
         {"parameters": {"track": "yes"}},
         {"parameters": {"track": True}, "inputs": [{**FEATURES, "shape": [2, 2], "data": [0.5] * 4}]},
         *({"parameters": {"track": True}, "id": odd} for odd in ("x" * 201, "a\nb")),
-        {"parameters": {"binary_data_output": 1}},
-        {"parameters": []},
-        {"outputs": [{"name": "std"}]},
-        {"outputs": [{"name": "prediction", "parameters": {"binary_data": "no"}}]},
-        {"outputs": ["prediction"]},
+        {"parameters": {"binary_data_output": 1}}, {"parameters": []}, {"outputs": [{"name": "std"}]},
+        {"outputs": [{"name": "prediction", "parameters": {"binary_data": "no"}}]}, {"outputs": ["prediction"]},
     ],
-)
+)  # fmt: skip
 async def test_what_is_no_request(api, path, change):
     """422: other members, ids, parameters and outputs than there are."""
     await refused(api, path, 422, json={"inputs": [FEATURES], **change})

@@ -55,17 +55,11 @@ def test_without_control_groups_there_is_no_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("expected", "wanted", "given", "limited"),
     [
-        (1024, 1024, False, None),
-        (1024, 1024, False, 4096),
-        (1024, 1024, False, 1536),
-        (512, 1024, False, 1024),
-        (128, 1024, False, 512),
-        (96, 1024, False, 384),
-        (64, 64, False, 1024),
-        (768, 768, True, 1024),
+        (1024, 1024, False, None), (1024, 1024, False, 4096), (1024, 1024, False, 1536), (512, 1024, False, 1024),
+        (128, 1024, False, 512), (96, 1024, False, 384), (64, 64, False, 1024), (768, 768, True, 1024),
         (5000, 5000, True, None),
     ],
-)
+)  # fmt: skip
 def test_models_get_what_the_limit_leaves(expected: int, wanted: int, given: bool, limited: int | None) -> None:
     """All but half a gigabyte, a quarter at least; what somebody has set stays."""
     assert expected == budget_mb(wanted, given, None if limited is None else limited * MB)

@@ -34,28 +34,16 @@ MODELS = 2
 TRIES, PAUSE_S = 60, 0.3
 """How often it is looked for what expires within a second; few predictions are tracked in one."""
 BOUNDS = {
-    "onepass:models": (1, MODELS),
-    "onepass:drift": (1, EVENTS_ALL),
-    "onepass:{onepass:drift}:published": (1, MODELS),
-    "onepass:{onepass:drift}:alarms": (1, EVENTS_ALL),
-    "onepass:{onepass:drift}:webhooks": (1, 1),
-    "onepass:{onepass:drift}:tombstones": (1, ROUNDS + 1),
-    "meta": (MODELS, 16),
-    "log": (MODELS, (SNAPSHOTS + 1) * ENTRIES),
-    "seen": (MODELS, BATCHES * ROWS),
-    "seen_due": (MODELS, BATCHES * ROWS),
-    "pending": (MODELS, TRACKED),
-    "pending_due": (MODELS, TRACKED),
-    "labels_due": (MODELS, TRACKED),
-    "onepass:{onepass:labels}:due": (1, MODELS),
-    "onepass:{onepass:labels}:marked": (1, MODELS),
-    "snapshots": (MODELS, SNAPSHOTS),
-    "chunks": (MODELS * SNAPSHOTS, 1),
-    "states": (MODELS, SNAPSHOTS + 1),
-    "state": (SNAPSHOTS + 1, 1),
-    "deleted": (ROUNDS, 1),
-    "unlabelled": (MODELS, EVENTS),
-}
+    "onepass:models": (1, MODELS), "onepass:drift": (1, EVENTS_ALL), "onepass:{onepass:drift}:published": (1, MODELS),
+    "onepass:{onepass:drift}:alarms": (1, EVENTS_ALL), "onepass:{onepass:drift}:webhooks": (1, 1),
+    "onepass:{onepass:drift}:tombstones": (1, ROUNDS + 1), "meta": (MODELS, 16),
+    "log": (MODELS, (SNAPSHOTS + 1) * ENTRIES), "seen": (MODELS, BATCHES * ROWS),
+    "seen_due": (MODELS, BATCHES * ROWS), "pending": (MODELS, TRACKED), "pending_due": (MODELS, TRACKED),
+    "labels_due": (MODELS, TRACKED), "onepass:{onepass:labels}:due": (1, MODELS),
+    "onepass:{onepass:labels}:marked": (1, MODELS), "snapshots": (MODELS, SNAPSHOTS),
+    "chunks": (MODELS * SNAPSHOTS, 1), "states": (MODELS, SNAPSHOTS + 1), "state": (SNAPSHOTS + 1, 1),
+    "deleted": (ROUNDS, 1), "unlabelled": (MODELS, EVENTS),
+}  # fmt: skip
 """Most keys of each kind, and most entries in one of them."""
 _numbers = itertools.count(1)
 

@@ -26,15 +26,9 @@ X, X_BYTES = np.array([[1.0, 2.0]]), b"\xc4\x10\x00\x00\x00\x00\x00\x00\xf0?\x00
 FEATURES = parse_features(["a", {"name": "day", "type": "categorical", "categories": ["mon", 0]}])
 FEATURES_BYTES = b"\x92\xa1a\x83\xa4name\xa3day\xa4type\xabcategorical\xaacategories\x92\xa3mon\x00"
 SERVED = ServedPrediction(
-    prediction="UP",
-    probabilities=(("UP", 0.75),),
-    baselines=("UP", 0),
-    interval=((0.0, 1.0),),
-    lags=(0.5,),
-    by="7.0",
-    challengers=(ServedPrediction(prediction=0, by="3.1"),),
-    outside="DOWN",
-)
+    prediction="UP", probabilities=(("UP", 0.75),), baselines=("UP", 0), interval=((0.0, 1.0),), lags=(0.5,),
+    by="7.0", challengers=(ServedPrediction(prediction=0, by="3.1"),), outside="DOWN",
+)  # fmt: skip
 SERVED_BYTES = (
     b"\x98\xa2UP\x91\x92\xa2UP\xcb?\xe8\x00\x00\x00\x00\x00\x00\x92\xa2UP\x00"
     b"\x91\x92\xcb\x00\x00\x00\x00\x00\x00\x00\x00\xcb?\xf0\x00\x00\x00\x00\x00\x00\x91\xcb?\xe0\x00\x00\x00\x00\x00\x00"
@@ -44,16 +38,8 @@ IDS, IDS_BYTES = ("i:1",), b"\x91\xa3i:1"
 SEGMENTS = [
     (
         Rows(
-            space="s",
-            features=FEATURES,
-            X=X,
-            y=["UP"],
-            discounts=np.array([0.5]),
-            served=SERVED,
-            ids=IDS,
-            weights=np.array([2.0]),
-            outside=["DOWN"],
-            due=True,
+            space="s", features=FEATURES, X=X, y=["UP"], discounts=np.array([0.5]), served=SERVED, ids=IDS,
+            weights=np.array([2.0]), outside=["DOWN"], due=True,
         ),
         b"\x9d\xa4rows\x01\xa1s" + FEATURES_BYTES + b"\x01" + X_BYTES + b"\x91\xa2UP"
         b"\xc4\x08\x00\x00\x00\x00\x00\x00\xe0?" + SERVED_BYTES + IDS_BYTES + b"\xc4\x08\x00\x00\x00\x00\x00\x00\x00@"
@@ -82,23 +68,12 @@ SEGMENTS = [
     ),
     (Withdraw(name="c", ids=IDS), b"\x94\xa8withdraw\x01\xa1c" + IDS_BYTES),
     (Promote(name="c", ids=IDS, force=False), b"\x95\xa7promote\x01\xa1c" + IDS_BYTES + b"\xc2"),
-]
+]  # fmt: skip
 TRACKED_BYTES = b"\x96\x01\xa1s" + X_BYTES + b"\x07" + SERVED_BYTES + b"\x09"
 OUTCOME = Outcome(
-    rows=3,
-    predictions=["UP"],
-    losses=[0.0],
-    learned=False,
-    p_true=[0.75],
-    mapped=False,
-    joined=[(0, "UP")],
-    refusal="no",
-    phase="steady",
-    overlap_rows=4,
-    warning="few",
-    version=7,
-    feature_state=b"{}",
-)
+    rows=3, predictions=["UP"], losses=[0.0], learned=False, p_true=[0.75], mapped=False, joined=[(0, "UP")],
+    refusal="no", phase="steady", overlap_rows=4, warning="few", version=7, feature_state=b"{}",
+)  # fmt: skip
 OUTCOME_BYTES = (
     b"\x92\x01\x9d\x03\x91\xa2UP\x91\xcb\x00\x00\x00\x00\x00\x00\x00\x00\xc2\x91\xcb?\xe8\x00\x00\x00\x00\x00\x00\xc2"
     b"\x91\x92\x00\xa2UP\xa2no\xa6steady\x04\xa3few\x07\xc4\x02{}"
