@@ -151,28 +151,6 @@ def test_numbers_are_a_block(order, width, count):
         assert ["header"] == fields(schema().numbers, columns, X, False, texts=True)
 
 
-@pytest.mark.parametrize(
-    ("named", "columns", "table"),
-    [
-        (["columns"], "abc", []),
-        (["columns"], ["a", "b"], [[1, 2]]),
-        (["columns[3]"], ["a", "b", "c", "d"], [[1, 2, 3, 4]]),
-        (["columns[3]"], ["a", "b", "c", "a"], [[1, 2, 3, 4]]),
-        (["columns[2]", "columns"], ["a", "b", 3], [[1, 2, 3]]),
-        (["data"], ["a", "b", "c"], {"a": 1}),
-        (["data[1]"], ["a", "b", "c"], [[1, 2, 3], "abc"]),
-        (["data[0]", "data[2]"], ["a", "b", "c"], [[1, 2], [1, 2, 3], [1, 2, 3, 4]]),
-        (["data[1][0]", "data[1][2]"], ["a", "b", "c"], [[1, 2, 3], [None, 2, True]]),
-    ],
-)
-def test_an_invalid_table_is_refused(named, columns, table):
-    """Columns, ragged rows and bad cells are named."""
-    found = problems(schema().block, columns, table, False)
-    assert named == [problem.field for problem in found]
-    if len(named) == 2 and named[0] == "data[0]":
-        assert "has 2 values, 3 expected" in found[0].problem
-
-
 @pytest.mark.parametrize("cell", ["inf", "-Infinity", "1_000", "1e999", "٣", "a", "0x10", "true", " "])
 def test_a_text_that_is_no_number_is_refused(cell):
     """Numbers in CSV are plain finite decimals; the cell is named by row and column."""
@@ -219,22 +197,3 @@ def test_an_array_of_real_numbers_is_accepted(dtype):
     assert X.tolist() == raw.tolist()
     assert (np.float64, True) == (raw.dtype, raw.flags.c_contiguous)
     assert raw is schema(MIXED).matrix(raw, False)
-
-
-@pytest.mark.parametrize(
-    ("named", "X"),
-    [
-        (["data"], np.zeros(3)),
-        (["data"], np.zeros((2, 4))),
-        (["data"], np.zeros((2, 3), dtype=bool)),
-        (["data"], np.zeros((2, 3), dtype=complex)),
-        (["data"], np.zeros((2, 3), dtype=object)),
-        (["data[1][0]"], [[1, 1, 1], [math.inf, 1, 1]]),
-        (["data[0][2]"], [[1, 1, NAN]]),
-        (["data[0][1]", "data[1][1]", "data[2][1]"], [[1, 4, 1], [1, -1, 1], [1, 0.5, 1]]),
-        (["data[0][0]"], np.array([[np.longdouble("1e4000"), 1, 1]])),
-    ],
-)
-def test_an_array_that_does_not_fit_is_refused(named, X):
-    """Shape, type, infinities, NaN and invalid category indices are named by row and column."""
-    assert named == fields(schema(MIXED).matrix, np.asarray(X), False)

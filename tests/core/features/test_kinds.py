@@ -1,4 +1,4 @@
-"""Feature types: how their values are read, which columns a learner gets, and which a first row proposes."""
+"""Feature types: how their values are read, and which columns a learner gets."""
 
 import json
 import math
@@ -266,50 +266,12 @@ def test_an_array_holds_numbers_of_every_kind():
     expected = [[3, bucket("12"), 1, 1.7e9, 10, 0, -5], [NAN] * 7]
     assert np.array_equal(expected, space.matrix(X, True), equal_nan=True)
     assert np.array_equal(before, X, equal_nan=True)
-    wrong = np.array([[4, 1.5, 2, 1.7e12, 1, 1, math.inf]])
-    assert [f"data[0][{column}]" for column in (0, 1, 2, 3, 6)] == fields(space.matrix, wrong, True)
-
-
-# -- features of a first row
-
-
-def proposed(row, texts=False, ignored=()):
-    place = "row 1, column {1}" if texts else "features.{1}"
-    return propose([*row], [*row.values()], texts, ignored, "features", place.format)
-
-
-def test_kinds_follow_from_the_values():
-    """Numbers, booleans and strings become numeric, boolean and categorical features."""
-    plan, city = (Feature(name, "categorical", buckets=32) for name in ("plan", "city"))
-    found = proposed({"age": 41, "fee": 1.5, "vip": False, "plan": "gold", "city": ""})
-    assert (Feature("age"), Feature("fee"), Feature("vip", "boolean"), plan, city) == found
-
-
-def test_a_csv_cell_that_is_no_number_is_a_string():
-    """Even if it looks like a boolean, an infinity or a date."""
-    row = {"a": "1e3", "b": "true", "c": "inf", "d": "2026-01-31"}
-    found = proposed(row, texts=True)
-    assert ["numeric", "categorical", "categorical", "categorical"] == [feature.type for feature in found]
-
-
-@pytest.mark.parametrize(("value", "texts"), [(None, False), ("", True), ("NA", True), ([1], False), ({}, False)])
-def test_a_value_without_a_kind_has_to_be_declared(value, texts):
-    """The refusal names all such values at once and suggests a declaration."""
-    found = problems(proposed, {"a": value, "b": "1", "c": value}, texts)
-    places = ["row 1, column a", "row 1, column c"] if texts else ["features.a", "features.c"]
-    assert places == [problem.field for problem in found]
-    if value in (None, "", "NA"):
-        assert '{"name": "a", "type": "numeric"}' in found[0].problem
-
-
-def test_ignored_names_are_no_features():
-    """Whatever their values are; a row of ignored names only has no features and is refused."""
-    assert (Feature("a"),) == proposed({"note": None, "a": 1}, ignored=("note",))
-    with pytest.raises(Invalid):
-        proposed({"note": None}, ignored=("note",))
+    wrong = np.array([[4, 1.5, 2, 1.7e12, 1, 1, math.inf], [-1, *[NAN] * 6], [0.5, *[NAN] * 6]])
+    places = [f"data[0][{column}]" for column in (0, 1, 2, 3, 6)]
+    assert [*places, "data[1][0]", "data[2][0]"] == fields(space.matrix, wrong, True)
 
 
 def test_columns_that_would_have_one_name_are_refused():
-    """The columns of a hashed feature have names, too."""
+    """The columns of a feature that the first row proposes have names, too."""
     with pytest.raises(Invalid):
-        proposed({"plan": "gold", "plan#3": 1})
+        propose(["plan", "plan#3"], ["gold", 1], False, (), "features", "features.{1}".format)

@@ -40,7 +40,7 @@ TABLES = [
     *(({"columns": odd}, "columns") for odd in ([], "ab", None)),
     ({"columns": ["a"], "data": [[1]] * 3}, "columns"),
     ({"columns": ["a", "b", "c"], "data": [[1, 2, 3]] * 3}, "columns[2]"),
-    *((data(row), "data[1]") for row in ([3], [3, 4, 5], [], {"a": 1, "b": 2}, None)),
+    *((data(row), "data[1]") for row in ([3], [3, 4, 5], [], {"a": 1, "b": 2}, "34", None)),
     *((data([3, cell]), "data[1][1]") for cell in (None, "12345", [4], {}, 10**400)),
     (data([True, 4]), "data[1][0]"),
     ({"data": [[1, 2], [3, 4], [5, "x"]]}, "data[2][1]"),
@@ -118,6 +118,17 @@ FILES = [
 async def test_a_json_batch_names_what_is_wrong(api, route, change, field):
     """Columns by position, rows and cells by index."""
     await api.refuses(f"{await api.shared()}/{route}/batch", 422, field, SECRET, json=batch(route, **change))
+
+
+@every_route
+async def test_every_row_of_another_length_is_named(api, route):
+    """With what it has, and what it should have; so is every bad cell."""
+    for rows, said in (
+        ([[1], [3, 4], [5, 6, 7]], {"data[0]": "has 1 values, 2 expected", "data[2]": "has 3 values, 2 expected"}),
+        ([[1, 2], [None, True], [5, 6]], {"data[1][0]": "is missing", "data[1][1]": "is not a number"}),
+    ):
+        found = await api.refuses(f"{await api.shared()}/{route}/batch", 422, json=batch(route, data=rows))
+        assert said == {error["field"]: error["problem"].partition(";")[0] for error in found["errors"]}
 
 
 @every_route

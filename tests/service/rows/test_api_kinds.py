@@ -67,10 +67,13 @@ async def test_the_first_row_of_csv(api):
     how = {"headers": CSV, "params": {"label": "y"}}
     found = await api.refuses(f"{path}/feedback/batch", 422, "row 1, column b", content="a,b,y\n1,,no\n", **how)
     assert '{"name": "b", "type": "numeric"}' in found["detail"]
-    answer = await api.ask("POST", f"{path}/feedback/batch", content="a,b,y\n1,true,no\n2,,yes\n", **how)
+    found = await api.refuses(f"{path}/feedback/batch", 422, content="a,b,c,y\n1,,NA,no\n", **how)
+    assert ["row 1, column b", "row 1, column c"] == [error["field"] for error in found["errors"]]
+    content = "a,b,c,d,y\n1e3,true,inf,2026-01-31,no\n2,,,,yes\n"
+    answer = await api.ask("POST", f"{path}/feedback/batch", content=content, **how)
     assert 200 == answer.status_code, answer.text
-    hashed = {"name": "b", "type": "categorical", "buckets": 32}
-    assert ["a", hashed] == (await api.get(f"{path}/features"))["current"]
+    hashed = [{"name": name, "type": "categorical", "buckets": 32} for name in "bcd"]
+    assert ["a", *hashed] == (await api.get(f"{path}/features"))["current"]
 
 
 @pytest.mark.parametrize("value", [None, [1], {"x": 1}])
@@ -83,8 +86,9 @@ async def test_a_first_row_with_a_value_of_no_kind(api, value):
     await api.refuses(f"{path}/feedback", 422, "features", json={"features": {}, "label": "x"})
     unnamed = await api.ask("POST", f"{path}/feedback/batch", content=npy([[1.0, 2.0, 3.0]]), headers=NPY)
     assert "this format names none" in problem(unnamed, 409)["detail"]
-    await api.post(f"{path}/feedback", {"features": {"a": "text", "b": 1}, "label": "x"})
+    await api.post(f"{path}/feedback", {"features": {"a": "", "b": 1}, "label": "x"})
     assert 1 == (await api.get(path))["rows"]
+    assert [{"name": "a", "type": "categorical", "buckets": 32}, "b"] == (await api.get(f"{path}/features"))["current"]
 
 
 async def test_an_unknown_category_is_counted(api):
@@ -118,6 +122,7 @@ async def test_names_that_are_ignored(api):
     """In every way of sending rows, declared features or not; a declared feature cannot be ignored."""
     path = await api.new({**CHURN, "ignore": ["note", "id"]})
     row = {"note": ["anything"], "a": 1, "plan": "gold", "id": None}
+    await api.refuses(f"{path}/feedback", 422, "features", json={"features": {"note": 1}, "label": "x"})
     await api.post(f"{path}/feedback", {"features": row, "label": "x"})
     names = [one if isinstance(one, str) else one["name"] for one in (await api.get(f"{path}/features"))["current"]]
     assert ["a", "plan"] == names
