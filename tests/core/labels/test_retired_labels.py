@@ -9,7 +9,6 @@ from core.metrics.class_kernels import P_MIN
 from core.model import read, save
 from core.model.plans import plan_change
 from core.problems import Conflict, Invalid
-from tests.core.refusals import problems
 from tests.core.twin import Twin
 
 NAMES = ["a", "b", "c"]
@@ -207,21 +206,6 @@ def test_costs_do_not_make_a_retired_label_the_answer():
     model.change(retire_labels=["b"])
     assert {"a", "c"} == set(model.answers(X)[0])
     assert {"a", "c"} == set(model.learn(X, y).predictions)
-
-
-@pytest.mark.parametrize(
-    ("named", "field"),
-    [
-        ("b", "retire_labels"),
-        (["e"], "retire_labels[0]"),
-        (["a", 1], "retire_labels[1]"),
-        (["a", "a"], "retire_labels[1]"),
-        (["a", None], "retire_labels[1]"),
-    ],
-)
-def test_an_unknown_label_is_refused(named, field):
-    """By its position, with the labels of the model."""
-    assert field == problems(plan_change, Model(rows=0).machine, {"retire_labels": named})[0].field
 
 
 def test_two_labels_must_remain():

@@ -72,6 +72,9 @@ async def test_a_change_under_a_key_is_made_once(api):
         *(({"tags": {"a": odd}}, "tags.a", "") for odd in (5, "x" * 501)),
         ({"add_labels": [None] * 101}, "add_labels", "101 labels"),  # counted, before any of them is looked at
         ({"retire_labels": [None] * 101}, "retire_labels", "101 labels"),
+        ({"retire_labels": "UP"}, "retire_labels", ""),
+        ({"retire_labels": ["e"]}, "retire_labels[0]", "is not a label of this model"),
+        *(({"retire_labels": ["UP", odd]}, "retire_labels[1]", "") for odd in (1, "UP", None)),
     ],
 )
 async def test_what_cannot_be_changed_is_refused_with_the_way_to_go(api, body, field, hint):
