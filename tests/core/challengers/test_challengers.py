@@ -12,7 +12,6 @@ from core.features import Schema, parse_features
 from core.features.feature_space import union
 from core.model import Model, plans, save
 from core.problems import Conflict, Invalid
-from tests.core.refusals import problems
 from tests.core.twin import Twin
 
 MODEL = {"algorithm": "rls", "task": "classification", "features": ["a", "b"], "on_drift": "reset"}
@@ -214,16 +213,6 @@ def test_an_impossible_request_is_refused_and_changes_nothing():
     """The planning refuses it, and so does apply if an earlier entry has made it impossible."""
     model = Twin(MODEL)
     plan = partial(plans.plan_challenge, model.machine)
-    for field, body in {
-        "algorithm": {"algorithm": "sparse_dfop"},
-        "labels": {**DFOP, "labels": ["u", "v"]},
-        "promote": {**DFOP, "promote": "soon"},
-        "params.none": {**DFOP, "params": {"none": 1}},
-        "speed": {**DFOP, "speed": 1},
-    }.items():
-        assert field == problems(plan, "x", body, MOST)[0].field
-    with pytest.raises(Invalid, match="challenger"):
-        plan("previous", DFOP, MOST)
     with pytest.raises(Invalid, match="vigo is not for a regression"):
         plans.plan_challenge(Model.first(Config.parse(PRICES)), "x", {"algorithm": "vigo"}, MOST)
     sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification", "seed": 3}))

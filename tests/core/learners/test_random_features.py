@@ -23,14 +23,10 @@ def ring(rows=ROWS, d=2):
 @pytest.mark.parametrize(
     ("algorithm", "params"),
     [
-        ("dfop", {}),
-        ("dfop", {"forgetting_rate": 0.001}),
-        ("gdfop", {"forgetting_rate": 0.001}),
-        ("rls", {}),
-        ("odm", {}),
-        ("dynamic_odm", {}),
+        ("dfop", {}), ("dfop", {"forgetting_rate": 0.001}), ("gdfop", {"forgetting_rate": 0.001}), ("rls", {}),
+        ("odm", {}), ("dynamic_odm", {}),
     ],
-)
+)  # fmt: skip
 def test_nonlinear_concepts_are_learned(algorithm, params):
     """A ring around the origin, and a square as a number; the columns then have no weights to show."""
     X, y = ring()

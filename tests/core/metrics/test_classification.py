@@ -277,17 +277,12 @@ def test_alarms_go_before_resets_and_switches():
 @pytest.mark.parametrize(
     "header",
     [
-        {},
-        {"marks": None, "marks_thinned": 0},
-        {"marks": [1], "marks_thinned": 0},
-        {"marks": [{}], "marks_thinned": 0},
-        {"marks": [{"row": 1.5, "kind": "drift"}], "marks_thinned": 0},
+        {}, {"marks": None, "marks_thinned": 0}, {"marks": [1], "marks_thinned": 0},
+        {"marks": [{}], "marks_thinned": 0}, {"marks": [{"row": 1.5, "kind": "drift"}], "marks_thinned": 0},
         {"marks": [{"row": 1, "kind": "drift"}] * (MARKS_MAX + 1), "marks_thinned": 0},
-        {"marks": [], "marks_thinned": -1},
-        {"marks": [], "marks_thinned": 1},
-        {"marks": [], "marks_thinned": True},
+        {"marks": [], "marks_thinned": -1}, {"marks": [], "marks_thinned": 1}, {"marks": [], "marks_thinned": True},
     ],
-)
+)  # fmt: skip
 def test_invalid_marks_are_refused(header):
     """Another form, too many of them, or an impossible number of dropped ones."""
     with pytest.raises(ValueError, match="marks"):

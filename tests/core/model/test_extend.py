@@ -188,15 +188,11 @@ def test_labels_are_added_after_the_others():
 @pytest.mark.parametrize(
     ("labels", "added", "problem"),
     [
-        (["a", "b"], "c", "list"),
-        (["a", "b"], ["c", "c"], "twice"),
-        (["a", "b"], [1.5], "label"),
-        ([0, 1], ["0"], "looks in answers like"),
-        (["a", "b"], [str(at) for at in range(5000)], "labels"),
-        (None, ["c"], "not declared"),
-        ("numbers", ["a"], "numbers"),
+        (["a", "b"], "c", "list"), (["a", "b"], ["c", "c"], "twice"), (["a", "b"], [1.5], "label"),
+        ([0, 1], ["0"], "looks in answers like"), (["a", "b"], [str(at) for at in range(5000)], "labels"),
+        (None, ["c"], "not declared"), ("numbers", ["a"], "numbers"),
     ],
-)
+)  # fmt: skip
 def test_impossible_labels_are_refused(labels, added, problem):
     """The refusal names the field and what is wrong."""
     task = {"task": "regression"} if labels == "numbers" else {"task": "classification", "labels": labels}

@@ -167,9 +167,12 @@ async def test_a_state_too_large_is_413(start):
         ({"algorithm": "sparse_dfop"}, "features"),
         *(
             ({"algorithm": "sparse_dfop", "features": None, "params": {name: value}}, f"params.{name}")
-            for name, value in (("forgetting_rate", 0.99), ("compressed_dim", 10_000), ("projection", "none"))
+            for name, value in (
+                *(("compressed_dim", odd) for odd in (0, 10.0, 10_000, 10_001)),
+                *(("forgetting_rate", 0.99), ("projection", "none"), ("sparsity", 0)),
+            )
         ),
-        ({"algorithm": "sparse_dfop", "features": None, "missing": "mean"}, "missing"),
+        *(({"algorithm": "sparse_dfop", "features": None, "missing": fill}, "missing") for fill in ("zero", "mean")),
         ({"features": [{"name": "c", "type": "categorical", "categories": [*range(10_000)]}]}, "features"),
     ],
 )
@@ -256,13 +259,9 @@ async def test_unknown_routes_are_problems_too(api):
 
 VERSIONS = ("-1", "x", "1.0", "", "1e3", "%D9%A3", "9" * 30, "0" * 20 + "9" * 5000, "1&min_version=2")
 FRESHNESS = [
-    *((f"min_version={value}", "min_version") for value in VERSIONS),
-    ("consistency=maybe", "consistency"),
-    ("consistency=", "consistency"),
-    ("minversion=1", "minversion"),
-    ("x=1", "x"),
-    ("%00=1", "\x00"),
-]
+    *((f"min_version={value}", "min_version") for value in VERSIONS), ("consistency=maybe", "consistency"),
+    ("consistency=", "consistency"), ("minversion=1", "minversion"), ("x=1", "x"), ("%00=1", "\x00"),
+]  # fmt: skip
 LIMITS = ("0", "-1", "1001", "x", "", "1.5", "9" * 5000, "000000000000000000000001")
 NO_MODELS = ("", "%20", "%00", "-x", "a/b", "x" * 65, "%F0%9F%98%80")
 NO_PREDICTIONS = ("", "x", "1", "-1:a", "1.5:a", "%D9%A3:a", "9" * 5000 + ":a")

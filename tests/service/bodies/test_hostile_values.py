@@ -25,12 +25,8 @@ RICH = {
     "PUT /models/{name}": {
         **DFOP,
         "features": [{"name": "a", "categories": ["x"]}, "b", {"name": "t", "min": 0, "max": 1, "outside": "clip"}],
-        "params": {"delta": 0.1},
-        "watch": {"class_mean": {"delta": 0.1}},
-        "tags": {"k": "v"},
-        "description": "d",
-        "class_costs": {"UP": 2},
-        "seed": 1,
+        "params": {"delta": 0.1}, "watch": {"class_mean": {"delta": 0.1}}, "tags": {"k": "v"}, "description": "d",
+        "class_costs": {"UP": 2}, "seed": 1,
     },
     "PATCH /models/{name}": {"tags": {"k": "v"}, "description": "d", "watch": {"error_rate": {"delta": 0.1}}},
     "POST /models/{name}/predict": {"features": {"a": 1, "b": 2}, "track": False, "explain": True},
@@ -47,7 +43,7 @@ RICH = {
         "promote": "never",
         "watch": None,
     },
-}
+}  # fmt: skip
 """Bodies with more of the fields that there may be."""
 BODIES = {route: RICH.get(route, row.body) for route, row in API.items() if isinstance(row.body, dict)}
 
@@ -95,15 +91,11 @@ async def test_nothing_that_is_sent_is_an_error_of_the_service(api, route):
 
 
 INJECTED = [
-    b"X-Request-ID: a\r\n\tEvil: folded\r\n",
-    b"X-Request-ID: a\nEvil: bare\r\n",
-    b"X-Request-ID: a\rEvil: bare\r\n",
-    b"X-Request-ID: a\0Evil: null\r\n",
-    b"X-Request-ID: a%0d%0aEvil: escaped\r\n",
-    b"traceparent: 00-1\nEvil: trace-1-1\r\n",
-    b"Idempotency-Key: k\nEvil: key\r\n",
+    b"X-Request-ID: a\r\n\tEvil: folded\r\n", b"X-Request-ID: a\nEvil: bare\r\n", b"X-Request-ID: a\rEvil: bare\r\n",
+    b"X-Request-ID: a\0Evil: null\r\n", b"X-Request-ID: a%0d%0aEvil: escaped\r\n",
+    b"traceparent: 00-1\nEvil: trace-1-1\r\n", b"Idempotency-Key: k\nEvil: key\r\n",
     b"Origin: http://localhost\nEvil: origin\r\n",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("header", INJECTED)

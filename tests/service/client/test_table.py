@@ -211,13 +211,9 @@ def test_errors_are_told_by_lines_and_cells() -> None:
     batch = Batch([({"a": "1", "b": "x" * 100}, "line 10"), ({"a": "odd", "b": "y"}, "line 12")], 1, b"")
     fields = ["row 2, column a", "row 1, column b", "row 2: label", "row 2", "row 7, column a", "header[1]"]
     assert [
-        "column a, 'odd' in line 12",
-        f"column b, {'x' * 40!r} in line 10",
-        "line 12: label",
-        "line 12",
-        "row 7, column a",
-        "header[1]",
-    ] == [one["field"] for one in batch.located([{"field": field} for field in fields])]
+        "column a, 'odd' in line 12", f"column b, {'x' * 40!r} in line 10", "line 12: label", "line 12",
+        "row 7, column a", "header[1]",
+    ] == [one["field"] for one in batch.located([{"field": field} for field in fields])]  # fmt: skip
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

@@ -11,15 +11,11 @@ from service.settings import Settings
 from tests.service.api_fixtures import DFOP, problem
 
 OTHERS = [
-    {"Origin": "https://evil.example"},
-    {"Origin": "null"},
-    {"Origin": "http://onepass:81"},
-    {"Origin": "http://onepass.evil.example"},
-    {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
-    {"Sec-Fetch-Site": "cross-site"},
-    {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://onepass:81"},
+    {"Origin": "http://onepass.evil.example"}, {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
     {"Origin": "http://onepass", "Sec-Fetch-Site": "cross-site"},
-]
+]  # fmt: skip
 UNSAFE = [route for route in ROUTES if route.method != "GET"]
 TYPES = ("application/x-www-form-urlencoded", "text/plain", "application/json")
 
@@ -61,14 +57,10 @@ async def test_names_and_addresses_of_this_service(api, host):
 @pytest.mark.parametrize(
     "headers",
     [
-        {},
-        {"Origin": "http://onepass"},
-        {"Origin": "HTTP://ONEPASS"},
-        {"Origin": "https://onepass"},
-        {"Sec-Fetch-Site": "same-origin", "Origin": "https://seen.through.a.proxy"},
-        {"Sec-Fetch-Site": "none"},
+        {}, {"Origin": "http://onepass"}, {"Origin": "HTTP://ONEPASS"}, {"Origin": "https://onepass"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://seen.through.a.proxy"}, {"Sec-Fetch-Site": "none"},
     ],
-)
+)  # fmt: skip
 async def test_own_pages_and_programs_are_let_in(api, headers):
     """The pages' own requests, those that a user makes, and those of clients that are no browsers."""
     path = await api.new()

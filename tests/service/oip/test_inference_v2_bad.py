@@ -31,16 +31,11 @@ async def refused(api, path, status, **how):
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"nonsense",
-        b"\xff\xfe",
-        *(BEGUN + b"[%b, 1]}]}" % odd for odd in (b"NaN", b"Infinity")),
-        b'{"id": "\\ud800", "inputs": [{"name": "\\udfff"',
-        b"[" * 100_000,
-        BEGUN + b"[" * 50_000 + b"]" * 50_000,
+        b"", b"nonsense", b"\xff\xfe", *(BEGUN + b"[%b, 1]}]}" % odd for odd in (b"NaN", b"Infinity")),
+        b'{"id": "\\ud800", "inputs": [{"name": "\\udfff"', b"[" * 100_000, BEGUN + b"[" * 50_000 + b"]" * 50_000,
         b'{"inputs": []} {}',
     ],
-)
+)  # fmt: skip
 async def test_what_is_not_json(api, path, content):
     """400, whatever the media type says."""
     await refused(api, path, 400, content=content)

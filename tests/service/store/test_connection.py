@@ -84,16 +84,11 @@ async def test_a_store_that_is_down_is_found_out_at_once():
     async with connected("redis://127.0.0.1:1", 2.0) as connection:
         started = time.monotonic()
         asked = [
-            connection.ping(),
-            connection.durability(),
-            connection.eviction_ok(),
-            Log(connection).heads(["m"]),
+            connection.ping(), connection.durability(), connection.eviction_ok(), Log(connection).heads(["m"]),
             Log(connection).read_after("m", INCARNATION, 0, INCARNATION, 1, 1),
-            Catalog(connection).create("m", INCARNATION, b""),
-            Catalog(connection).names(1),
-            Snapshots(connection).list("m", INCARNATION),
-            Pending(connection).list("m", INCARNATION, 1),
-        ]
+            Catalog(connection).create("m", INCARNATION, b""), Catalog(connection).names(1),
+            Snapshots(connection).list("m", INCARNATION), Pending(connection).list("m", INCARNATION, 1),
+        ]  # fmt: skip
         errors = await asyncio.gather(*asked, return_exceptions=True)
         errors += await Log(connection).append([Model(connection).asks()] * 2)
         assert [(StoreDown, "the store cannot be reached")] * 11 == [(type(e), e.detail) for e in errors]

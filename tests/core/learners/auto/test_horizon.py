@@ -63,15 +63,11 @@ def test_one_team_is_left_as_it_is():
 @pytest.mark.parametrize(
     ("rows", "recent", "age", "expected"),
     [
-        (BEGIN - BLOCK, 40, 0, (False, False)),
-        (BEGIN, 40, 0, (True, True)),
-        (BEGIN, 14, 0, (False, False)),
-        (BEGIN, 15, 0, (True, True)),
-        (BEGIN, 40, YOUNG - BLOCK, (False, False)),
-        (BEGIN, 40, YOUNG, (True, True)),
+        (BEGIN - BLOCK, 40, 0, (False, False)), (BEGIN, 40, 0, (True, True)), (BEGIN, 14, 0, (False, False)),
+        (BEGIN, 15, 0, (True, True)), (BEGIN, 40, YOUNG - BLOCK, (False, False)), (BEGIN, 40, YOUNG, (True, True)),
         (BEGIN, 6, LIFE, (True, False)),
     ],
-)
+)  # fmt: skip
 def test_when_it_begins_and_ends(rows, recent, age, expected):
     """At an alarm of three deviations, from row BEGIN; not while another is young; its life is bounded."""
     horizon = Horizon()

@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.learners.catalogue import find
 from core.learners.dfop.kernels import NOISE, ROWS
 from tests.core.learners.streams import learner_of
-from tests.core.refusals import problems
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -223,11 +221,3 @@ def test_the_window_of_the_smallest_rate_is_a_number():
     learner = build(forgetting_rate=5e-324)
     learner.learn(*exciting(3))
     assert 1e12 == learner.info()["effective_window"]
-
-
-def test_a_rate_above_one_half_is_refused_with_the_other_convention():
-    """A lambda of 0.99 is refused, and the refusal names the forgetting_rate to use instead."""
-    assert (
-        "lambda such as 0.99 is forgetting_rate 0.01"
-        in problems(find("dfop").complete, {"forgetting_rate": 0.99})[0].problem
-    )

@@ -82,25 +82,6 @@ def test_rows_of_another_projection_are_refused():
     assert "have changed since" in machine().learn(np.zeros((1, d)), np.zeros(1), spaces[1]).refusal
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"features": ["a"]}, "features"),
-        ({"missing": "zero"}, "missing"),
-        ({"missing": "mean"}, "missing"),
-        ({"params": {"compressed_dim": 0}}, "params.compressed_dim"),
-        ({"params": {"compressed_dim": 10.0}}, "params.compressed_dim"),
-        ({"params": {"compressed_dim": 10_001}}, "params.compressed_dim"),
-        ({"params": {"projection": "dense"}}, "params.projection"),
-        ({"params": {"sparsity": 0}}, "params.sparsity"),
-        ({"params": {"forgetting_rate": 0.99}}, "params.forgetting_rate"),
-    ],
-)
-def test_invalid_configurations_are_refused(change, field):
-    """Settings of declared features do not apply to sparse rows; each refusal names its field."""
-    assert [field] == fields(Config.parse, {"algorithm": "sparse_dfop", "task": "regression", **change})
-
-
 def test_the_configuration_goes_round():
     """Converted to JSON and back it is the same, with defaults filled in."""
     config = Config.parse({"algorithm": "sparse_dfop", "task": "regression"})
