@@ -96,10 +96,7 @@ def test_bodies_that_mean_the_same_are_the_same(one, other):
         ({"on_drift": "reset"}, {}),
         ({"on_drift": "reset"}, {"on_drift": "forget"}),
         ({"labels_due": {"after_s": 5, "then": "drop"}}, {}),
-        (
-            {"labels_due": {"after_s": 5, "then": {"label": 1}}},
-            {"labels_due": {"after_s": 5, "then": {"label": True}}},
-        ),
+        ({"labels_due": {"after_s": 5, "then": {"label": 1}}}, {"labels_due": {"after_s": 5, "then": {"label": True}}}),
     ],
 )
 def test_bodies_that_mean_something_else_differ(one, other):

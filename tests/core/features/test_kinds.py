@@ -180,11 +180,7 @@ def test_a_time_becomes_circles_and_elapsed_days(moment):
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     first = midnight.replace(month=1, day=1)
     length = (first.replace(year=first.year + 1) - first).days if first.year < 9999 else 365
-    passed = [
-        (moment - midnight) / timedelta(days=1),
-        moment.weekday() / 7,
-        (midnight - first).days / length,
-    ]
+    passed = [(moment - midnight) / timedelta(days=1), moment.weekday() / 7, (midnight - first).days / length]
     circles = [circle(2 * math.pi * part) for part in passed for circle in (math.sin, math.cos)]
     days = (moment - datetime(2026, 1, 1, tzinfo=UTC)) / timedelta(days=1)
     np.testing.assert_allclose([*circles, days], columns, rtol=1e-9, atol=1e-7)

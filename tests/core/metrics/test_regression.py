@@ -162,12 +162,7 @@ def ratios(metrics):
 
 
 @settings(max_examples=25)
-@given(
-    st.integers(30, 2200),
-    st.sampled_from([0.0, 1e3, -1e6, 1e9]),
-    st.sampled_from([0.2, 5.0]),
-    st.integers(0, 99),
-)
+@given(st.integers(30, 2200), st.sampled_from([0.0, 1e3, -1e6, 1e9]), st.sampled_from([0.2, 5.0]), st.integers(0, 99))
 def test_the_first_row_decides_nothing(n, level, own, seed):
     """However far labels are from 0, a model is better exactly if its errors are smaller than the last value's."""
     found = ratios(fed(RegressionMetrics(), far(n, level, own, seed), [1, 7]))

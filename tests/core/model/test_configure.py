@@ -60,14 +60,6 @@ def test_a_loaded_model_reports_the_same_bytes():
     assert json.dumps(model.report) == json.dumps(read.metrics_report(loaded))
 
 
-def test_a_change_to_the_current_values_changes_nothing():
-    """It does not even leave a mark."""
-    model = Model(missing="zero")
-    before = save.to_bytes(model.machine)
-    assert Outcome() == model.change(missing="zero", on_drift=None, watch=WATCH, description="")
-    assert before == save.to_bytes(model.machine)
-
-
 @pytest.mark.parametrize("lags", [{}, {"lags": 1}], ids=["challenger", "former learner"])
 def test_labels_are_added_only_if_no_learner_has_a_column_per_label(lags):
     """A challenger with lags is an obstacle, also one that was the model's own learner; without it they are added."""

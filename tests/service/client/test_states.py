@@ -261,12 +261,7 @@ def test_what_is_no_state_is_refused_alone(shell: Shell, filled: str, other: str
 
 def test_what_cannot_be_asked(shell: Shell, tar: Path) -> None:
     """Neither or both of a name and all, a tar from a pipe, a file that is there."""
-    for arguments in (
-        ("export", tar),
-        ("export", "--all", "a", tar),
-        ("export", "--all", tar),
-        ("import", "-"),
-    ):
+    for arguments in (("export", tar), ("export", "--all", "a", tar), ("export", "--all", tar), ("import", "-")):
         assert 2 == shell(*arguments)[0], arguments
     none = tar.with_name("none")
     assert (1, "", f"onepass import: {none}: No such file or directory\n") == shell("import", none)
