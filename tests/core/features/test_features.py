@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.features import parse_features
-from core.features.parsing import MISSING_TEXTS
 from core.problems import Invalid
 from tests.core.features.schemas import FINITE, MIXED, NAN, schema
 from tests.core.refusals import fields, problems
@@ -149,28 +148,6 @@ def test_numbers_are_a_block(order, width, count):
     assert found.flags.c_contiguous
     if width < 3:
         assert ["header"] == fields(schema().numbers, columns, X, False, texts=True)
-
-
-@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1_000", "1e999", "٣", "a", "0x10", "true", " "])
-def test_a_text_that_is_no_number_is_refused(cell):
-    """Numbers in CSV are plain finite decimals; the cell is named by row and column."""
-    for missing_allowed in (False, True):
-        assert ["row 2, column a"] == fields(
-            schema().block, ["c", "a", "b"], [["1", "2", "3"], ["1", cell, "3"]], missing_allowed, texts=True
-        )
-
-
-@pytest.mark.parametrize("word", sorted(MISSING_TEXTS))
-def test_a_word_for_a_missing_value(word):
-    """It means missing in a numeric column, alone and among unusual cells."""
-    for cell in ("3", "٣"):
-        rows = [["1", word, "3"], ["1", "2", cell]]
-        if cell == "3":
-            table = schema().block(["c", "a", "b"], rows, True, texts=True)
-            assert np.array_equal([[NAN, 3, 1], [2, 3, 1]], table, equal_nan=True)
-        assert ["row 1, column a" if cell == "3" else "row 2, column b"] == fields(
-            schema().block, ["c", "a", "b"], rows, cell != "3", texts=True
-        )
 
 
 def test_texts_are_numbers_and_categories():

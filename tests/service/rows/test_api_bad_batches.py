@@ -69,7 +69,10 @@ FEEDBACK = [
         for one in (0, 1.5, -0.1, True, "0.5", None, 10**400)
     ),
 ]
-NO_CELLS = ["", "x12345", "nan", "NaN", "inf", "-inf", "Infinity", "1e400", "1_000", "٣", "0x1F", "true", "1 2", "--1"]
+NO_CELLS = [
+    "", " ", "x12345", "nan", "NaN", "inf", "-inf", "Infinity",
+    "1e400", "1_000", "٣", "0x1F", "true", "1 2", "--1",
+]  # fmt: skip
 CSV_BODIES = [
     *((header, "1,2", 422, "header[1]") for header in ("a,c", "a,a", "a,", "a, b")),
     *(("a,b", f"3,{cell}", 422, "row 2, column b") for cell in NO_CELLS),
@@ -83,7 +86,10 @@ CSV_CELLS = [
     *((DISCOUNTED, f"UP,{cell}", "row 2, column w") for cell in ("", "x", "0", "1.5", "nan", "0.5_0")),
     *((NUMBERS, f"{cell},1", "row 2, column y") for cell in ("", "x12345", "nan", "inf", "1e400", "1_0", "٣")),
     *((model, f"{cell},1", "row 2, column y") for model, cell in ((OPEN, "up"), (OPEN, ""), (DIGITS, "false"))),
-    ({"labels": None}, ",1", "row 2, column y"),
+    *(
+        ({"labels": None}, f"{cell},1", "row 2, column y")
+        for cell in ("", "0.5", "1e300", "1e999", "9" * 19, "9" * 201, "9" * 10_000, "a" * 201)
+    ),
 ]
 
 

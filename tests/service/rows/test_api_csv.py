@@ -65,6 +65,8 @@ async def test_words_for_missing_values(api, word):
     told = await api.post(f"{path}/predict/batch", content=content, headers=CSV)
     holes = [[1, math.nan], [math.nan, 2], [math.nan, math.nan]]
     assert told == await api.post(f"{path}/predict/batch", content=npy(holes), headers=NPY)
+    found = await api.refuses(f"{path}/predict/batch", 422, content=f"a,b\n1,٣\n{word},2\n", headers=CSV)
+    assert ["row 1, column b"] == [error["field"] for error in found["errors"]], "beside a cell that is no number"
     strict = await api.learnt()
     answer = await api.ask("POST", f"{strict}/predict/batch", content=content, headers=CSV)
     assert "is missing" in problem(answer, 422, "row 1, column b")["errors"][0]["problem"]

@@ -86,9 +86,10 @@ async def test_a_first_row_with_a_value_of_no_kind(api, value):
     await api.refuses(f"{path}/feedback", 422, "features", json={"features": {}, "label": "x"})
     unnamed = await api.ask("POST", f"{path}/feedback/batch", content=npy([[1.0, 2.0, 3.0]]), headers=NPY)
     assert "this format names none" in problem(unnamed, 409)["detail"]
-    await api.post(f"{path}/feedback", {"features": {"a": "", "b": 1}, "label": "x"})
+    await api.post(f"{path}/feedback", {"features": {"a": "", "b": "12", "c": 1}, "label": "x"})
     assert 1 == (await api.get(path))["rows"]
-    assert [{"name": "a", "type": "categorical", "buckets": 32}, "b"] == (await api.get(f"{path}/features"))["current"]
+    hashed = [{"name": name, "type": "categorical", "buckets": 32} for name in "ab"]
+    assert [*hashed, "c"] == (await api.get(f"{path}/features"))["current"]
 
 
 async def test_an_unknown_category_is_counted(api):
