@@ -15,24 +15,9 @@ from service.store.log.entries import raw_entry as read_entry
 
 
 class Serial:
-    """The replay.
+    """The replay of ``history``: every entry that was not lost, by version.
 
-    Args:
-        config: of the model.
-        incarnation: of the model.
-        history: every entry that was not lost, by version.
-        wanted: versions whose states are kept.
-        written: states and segments that entries name, by digest.
-
-    Attributes:
-        model: the model at the head.
-        learned: how often each id, or row without one, was learned.
-        answers: the answer to each id, or row without one.
-        others: the answers to segments with neither rows nor an id, by version.
-        uids, rows: of every version from 0 on.
-        time_ms: the time of the last entry.
-        states: of the versions wanted.
-        counts: outcomes by kind.
+    ``wanted``: versions whose states are kept; ``written``: states and segments that entries name, by digest.
     """
 
     def __init__(
@@ -44,12 +29,13 @@ class Serial:
         written: dict[str, bytes],
     ) -> None:
         self.model, self._written = Model.first(config), written
-        self.learned: Counter[str] = Counter()
-        self.answers: dict[str, Outcome] = {}
-        self.others: dict[int, list[Outcome]] = {}
+        self.learned: Counter[str] = Counter()  # how often each id, or row without one, was learned
+        self.answers: dict[str, Outcome] = {}  # by id, or row without one
+        self.others: dict[int, list[Outcome]] = {}  # of segments with neither rows nor an id, by version
+        # Uids and rows of every version from 0 on, and the states of those wanted.
         self.uids, self.rows, self.states = [incarnation], [0], {0: save.to_bytes(self.model)}
-        self.counts: Counter[str] = Counter()
-        self.time_ms = 0
+        self.counts: Counter[str] = Counter()  # outcomes by kind
+        self.time_ms = 0  # of the last entry
         for version in sorted(history):
             raw = read_entry([b"%d-0" % version, history[version]])
             assert raw.previous == self.uids[-1], "the chain of uids is broken"

@@ -110,50 +110,33 @@ class Seen:
 
 @dataclass
 class Simulation:
-    """The current state of a run.
+    """The current state of a run."""
 
-    Args:
-        loop: provides the time.
-        draw: decides everything random.
-        setting: the choices for the whole run.
-        say: called with what happens, for a human reader.
-
-    Attributes:
-        members: the running replicas of the service.
-        created: names of models that were certainly created.
-        told: the answers to clients, by the first model's ids.
-        told_second: the same for rows of the second model.
-        written: states and large segments written in pieces for an entry to name, by digest.
-        seen: what readers saw of the first model.
-        dropped: (incarnation, version, ids) of every entry that the store has lost.
-        owed: replicas that have applied lost entries, each with the number of lost tails it had reported before.
-        on_loop: work that ran on the event loop although it should run in threads.
-        over: whether the verdict has begun.
-        cuts: how often the store has gone back: it may have lost the stored answer to an id whose entry it has kept,
-            and once the log is trimmed the answer cannot be given again.
-        torn: whether snapshots survived that rest on lost entries.
-        counts: what has happened, by kind.
-        numbers: for everything that needs a unique name.
-    """
-
-    loop: Loop
-    draw: random.Random
-    setting: Setting
-    say: Callable[..., None]
-    members: list[Member] = field(default_factory=list)
-    created: set[str] = field(default_factory=set)
-    told: dict[str, list[Told]] = field(default_factory=dict)
-    told_second: dict[str, list[Told]] = field(default_factory=dict)
-    written: dict[str, bytes] = field(default_factory=dict)
-    seen: list[Seen] = field(default_factory=list)
-    dropped: list[tuple[str, int, frozenset[str]]] = field(default_factory=list)
+    loop: Loop  # provides the time
+    draw: random.Random  # decides everything random
+    setting: Setting  # the choices for the whole run
+    say: Callable[..., None]  # called with what happens, for a human reader
+    members: list[Member] = field(default_factory=list)  # the running replicas of the service
+    created: set[str] = field(default_factory=set)  # names of models that were certainly created
+    told: dict[str, list[Told]] = field(default_factory=dict)  # the answers to clients, by the first model's ids
+    told_second: dict[str, list[Told]] = field(default_factory=dict)  # the same for rows of the second model
+    written: dict[str, bytes] = field(
+        default_factory=dict
+    )  # states and segments in pieces that entries name, by digest
+    seen: list[Seen] = field(default_factory=list)  # what readers saw of the first model
+    dropped: list[tuple[str, int, frozenset[str]]] = field(default_factory=list)  # (incarnation, version, ids) if lost
+    # Replicas that have applied lost entries, each with the number of lost tails it had reported before.
     owed: list[tuple[Member, Any, int, int, str]] = field(default_factory=list)
-    on_loop: list[str] = field(default_factory=list)
+    on_loop: list[str] = field(
+        default_factory=list
+    )  # work that ran on the event loop although it should run in threads
+    # How often the store has gone back: it may have lost the stored answer to an id whose entry it has kept, and once
+    # the log is trimmed the answer cannot be given again.
     cuts: int = 0
-    torn: bool = False
-    over: bool = False
-    counts: Counter[str] = field(default_factory=Counter)
-    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    torn: bool = False  # whether snapshots survived that rest on lost entries
+    over: bool = False  # whether the verdict has begun
+    counts: Counter[str] = field(default_factory=Counter)  # what has happened, by kind
+    numbers: "itertools.count[int]" = field(default_factory=itertools.count)  # for everything that needs a unique name
 
     def __post_init__(self) -> None:
         self.world = World(self.loop, self.draw, Weather.drawn(self.draw))
