@@ -174,3 +174,11 @@ def test_an_array_of_real_numbers_is_accepted(dtype):
     assert X.tolist() == raw.tolist()
     assert (np.float64, True) == (raw.dtype, raw.flags.c_contiguous)
     assert raw is schema(MIXED).matrix(raw, False)
+
+
+@pytest.mark.parametrize(
+    "X", [np.zeros(3), np.zeros((2, 4)), *(np.zeros((2, 3), dtype=kind) for kind in (bool, complex, object))]
+)
+def test_an_array_of_another_shape_or_type_is_refused(X):
+    """Rows by columns of real numbers; test_kinds.py has the cells."""
+    assert ["data"] == fields(schema(MIXED).matrix, X, False)
