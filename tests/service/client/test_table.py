@@ -29,22 +29,16 @@ def rows(table: Table) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("kind", "words", "cells"),
     [
-        ("number", "", "1 2.5 -3e4 .5 NA 0".split()),
-        ("number", "", ["0", "1", "", "1"]),
-        ("number", "", ["1"] * 9 + ["odd"]),
-        ("string", "", ["1"] * 8 + ["odd"]),
-        ("number", "", ["", "NA", "null"]),
-        ("number", "decimal comma", ["1,5", "1.234,50", "NA", "-7"]),
-        ("string", "", ["1,5,2", "1.23,5"]),
+        ("number", "", "1 2.5 -3e4 .5 NA 0".split()), ("number", "", ["0", "1", "", "1"]),
+        ("number", "", ["1"] * 9 + ["odd"]), ("string", "", ["1"] * 8 + ["odd"]), ("number", "", ["", "NA", "null"]),
+        ("number", "decimal comma", ["1,5", "1.234,50", "NA", "-7"]), ("string", "", ["1,5,2", "1.23,5"]),
         ("boolean", "", ["true", "False", "TRUE", "nan"]),
         ("time", "", ["2026-01-31", "2026-01-31T12:00:00Z", "2026-01-31 12:00", "2026-01-31t12:00:00.25+01:00"]),
-        ("time", "DD.MM.YYYY", ["31.01.2026", "1.2.2026", "31.12.2025 23:59"]),
-        ("string", "", ["2026-13-31"] * 3),
-        ("string", "", ["31.13.2026"] * 3),
-        ("string", "", ["mon", "tue", "1", "2"]),
+        ("time", "DD.MM.YYYY", ["31.01.2026", "1.2.2026", "31.12.2025 23:59"]), ("string", "", ["2026-13-31"] * 3),
+        ("string", "", ["31.13.2026"] * 3), ("string", "", ["mon", "tue", "1", "2"]),
         ("string", "", ["1_000", "٣", "inf"]),
     ],
-)
+)  # fmt: skip
 def test_how_a_column_is_written(kind: str, words: str, cells: list[str]) -> None:
     """Nine in ten of its cells decide; missing ones do not count."""
     found = columns_of({"x": cells})["x"].notation

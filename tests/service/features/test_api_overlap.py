@@ -131,22 +131,16 @@ async def test_overlap_rows_teach_the_mapping_only(api):
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({}, "features"),
-        ({"columns": UNION}, "features"),
-        ({"features": row(1), **table(range(2))}, "columns"),
-        ({"features": row(1), "ids": ["x"]}, "ids"),
-        ({**table(range(2)), "id": "x"}, "id"),
-        ({**table(range(2)), "ids": ["x"]}, "ids"),
-        ({**table(range(2)), "ids": ["x", ""]}, "ids[1]"),
-        ({"columns": UNION, "data": []}, "data"),
-        ({**table(range(2)), "labels": ["UP", "UP"]}, "labels"),
-        ({"features": {**row(1), "x": 1}}, "features.x"),
-        ({"features": {**row(1), "c": "1"}}, "features.c"),
+        ({}, "features"), ({"columns": UNION}, "features"), ({"features": row(1), **table(range(2))}, "columns"),
+        ({"features": row(1), "ids": ["x"]}, "ids"), ({**table(range(2)), "id": "x"}, "id"),
+        ({**table(range(2)), "ids": ["x"]}, "ids"), ({**table(range(2)), "ids": ["x", ""]}, "ids[1]"),
+        ({"columns": UNION, "data": []}, "data"), ({**table(range(2)), "labels": ["UP", "UP"]}, "labels"),
+        ({"features": {**row(1), "x": 1}}, "features.x"), ({"features": {**row(1), "c": "1"}}, "features.c"),
         ({"features": {**row(1), "c": None}}, "features.c"),
         ({"columns": UNION, "data": [[1, 2, 3, 4], [1, 2, 3]]}, "data[1]"),
         ({"columns": UNION, "data": [[1, 2, 3, None]]}, "data[0][3]"),
     ],
-)
+)  # fmt: skip
 async def test_overlap_rows_that_are_none(api, body, field):
     """422 names the field; all of it is refused."""
     path = await overlapping(api)
