@@ -58,6 +58,24 @@ def test_a_waiting_read_ends_when_the_model_is_deleted(pair):
         assert [404, 404] == [read.result(15).status for read in waiting]
 
 
+@pytest.mark.slow
+def test_a_name_that_was_deleted_and_reused_is_noticed(pair, store):
+    """A replica without requests drops the old model; reads, predictions and feedback reach the new one."""
+    one, other = pair
+    Load([one], TABLE[:30]).run()
+    assert 30 == eventually(30, other.rows)
+    before = other.get("/models/m")["incarnation"]
+    assert 204 == one.request("DELETE", "/models/m").status
+    assert 404 == eventually(404, other.rows)
+    one.create()
+    load = Load([one], TABLE[:50]).run()
+    assert 50 == eventually(50, other.rows)
+    assert before != other.get("/models/m")["incarnation"]
+    second = Load([other], TABLE[50:]).run()
+    judge(other, TABLE, load, second)
+    assert one.state() == other.state()
+
+
 def test_lost_hints_are_made_up_for(pair, store):
     """The connections for notices are cut again and again while one replica learns: the other still follows."""
     learning, following = pair
