@@ -1,13 +1,13 @@
 """``onepass models`` and ``show``: the list of models, and one model in a page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from typer import Option, echo
 
 from service.client.display import ago, described, figure, lead, percent, shortened, spelt, table
 from service.client.options import Json, Name
-from service.client.replay.report import MEASURES, SCORE, cells, cost_lines
+from service.client.replay.report import cells, cost_lines
 from service.client.session import Service, path_of
 
 SPARE = ("updated", "algorithm", "rows/s", "phase", "challengers", "last drift", "baseline")
@@ -90,7 +90,7 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         "next features": _named(features["next"] or ()),
         "rows of the overlap": features["overlap_rows"],
         "labels": shortened([spelt(one) for one in labels_of(model)], FEATURES),
-        "scores": [*_scores(config["task"], model["metrics"])] if model["rows"] else None,
+        "scores": _scores(model["metrics"]) if model["rows"] else None,
         **_heaviest("experts", info.get("experts")),
         **_heaviest("after the change of features", features["ensemble"]),
         "challengers": [_challenger(config, one) for one in challengers],
@@ -110,13 +110,12 @@ def _named(features: Sequence[Any]) -> list[str]:
     return shortened(named, FEATURES)
 
 
-def _scores(task: str, metrics: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def _scores(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
     """Lines for all rows, for the last ones, and for each baseline."""
     paired, window = metrics.get("paired"), metrics["window"]
-    spans = {"all rows": metrics["overall"], f"last {window['rows']:,}": window}
-    spans |= {} if paired is None else {"rows the baseline predicted": paired["overall"]}
-    for name, found in (spans | metrics["baselines"]).items():
-        yield cells(name.replace("_", " "), found, MEASURES[task])
+    spans = [("all rows", metrics["overall"]), (f"last {window['rows']:,}", window)]
+    spans += [] if paired is None else [("rows the baseline predicted", paired["overall"])]
+    return cells(spans + [(name.replace("_", " "), found) for name, found in metrics["baselines"].items()])
 
 
 def _heaviest(title: str, experts: Sequence[Mapping[str, Any]] | None) -> dict[str, list[Mapping[str, Any]]]:
@@ -130,10 +129,11 @@ def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, 
     unit, scale = "squared error", 1
     if config["task"] == "classification":
         unit, scale = ("cost", 1) if config.get("class_costs") else ("points", 100)
+    overall = one["metrics"]["overall"]
     return {
         "challenger": one["name"],
         "algorithm": one["config"]["algorithm"],
-        "score": score(config["task"], one["metrics"]["overall"].get(SCORE[config["task"]])),
+        "score": score(config["task"], overall.get("accuracy", overall.get("mse"))),
         f"ahead by, {unit}": lead(one["difference"], scale),
         "rows compared": one["difference"]["rows"],
         "promote": one["promote"],

@@ -123,13 +123,13 @@ def compare(
         done = FilePass(session, given, table, body["task"], entrants)
         done.run()
         labels = session.ask("GET", path_of(given.model))["info"].get("labels")
-    done.entrants = report.ranked(done.entrants, body["task"])
+    done.entrants = report.ranked(done.entrants)
     document, best = _reported(done), done.entrants[0]
     # Features and labels are those of the file: with them declared a mistyped name or label is refused, not learned.
     create = best.body | body | ({"labels": labels} if labels else {})
     request = _curl(Service(url).address, given.model, create)
     verdict = f"{best.line} was the best algorithm"
-    if report.not_beaten(best.metrics, body["task"]):
+    if report.not_beaten(best.metrics):
         verdict = f"no algorithm is better than an answer that needs no model; {best.line} was the best of them"
     given.say(f"{verdict}; this creates it:\n\n{request}")
     if given.as_json:
@@ -141,8 +141,8 @@ def _reported(done: FilePass) -> dict[str, Any]:
     """Print the tables with notes and draw the chart; return the same as a document."""
     given, table, task, entrants, metrics = done.given, done.table, done.task, done.entrants, done.entrants[0].metrics
     title = f"{table.name}: {given.label if entrants[1:] else entrants[0].line}"
-    measure, warnings = report.measure_of(metrics, task), report.notes(entrants, task, dict(given.cost or ()))
-    tables = [report.scores(entrants, task), "" if entrants[1:] else report.classes(metrics)]
+    measure, warnings = report.measure_of(metrics), report.notes(entrants, dict(given.cost or ()))
+    tables = [report.scores(entrants), "" if entrants[1:] else report.classes(metrics)]
     lines = [title, "\n\n".join(filter(None, tables)), "", f"{done}"]
     if table.skipped:
         lines.append(f"{counted(table.skipped)} without a label left out")
@@ -150,7 +150,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
         lines.append(f"{counted(done.known)} of them had been learned before, by their ids, and were not learned again")
     if task == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")
-    lines += report.served_lines(metrics, task)
+    lines += report.served_lines(metrics)
     lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
     if given.plot is not None:
         words = f"{measure.replace('_', ' ')} of the last {metrics['window']['size']:,} of {metrics['rows']:,} rows"
@@ -167,7 +167,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
         "version": done.version,
         "seconds": round(done.seconds, 3),
         "score": measure,
-        "algorithms": [one.document(task) for one in entrants],
+        "algorithms": [one.document() for one in entrants],
         "baselines": metrics["baselines"],
         "warnings": warnings,
         "chart": given.plot and str(given.plot),

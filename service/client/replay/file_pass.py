@@ -152,7 +152,7 @@ class FilePass:
 
     def curves(self) -> tuple[dict[str, Curve], dict[str, Curve]]:
         """The scores over the last rows of algorithms and of baselines."""
-        metrics, measure = self.entrants[0].metrics, measure_of(self.entrants[0].metrics, self.task)
+        metrics, measure = self.entrants[0].metrics, measure_of(self.entrants[0].metrics)
         if measure == COST:
             first = self.entrants[0].name
             own: dict[str, Curve] = {

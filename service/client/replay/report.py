@@ -1,8 +1,9 @@
 """What a replay or a comparison says: scores beside baselines, and what they mean in words."""
 
 import json
+import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from service.client.display import lead, shortened, spelt, suggested, table
@@ -12,11 +13,10 @@ CLASSES_SHOWN, CLASSES_NAMED, TIES_SHOWN = 10, 50, 5
 RARE_SHARE, RECALL_LOW, COST_MAX = 0.2, 0.3, 1000
 """Share of rows below which a class is rare, recall below which it counts as missed, largest proposed cost."""
 COST = "mean_cost"
-SCORE = {"classification": "accuracy", "regression": "mse"}
-MEASURES = {
-    "classification": ("accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece"),
-    "regression": ("mse", "mae", "median_ae", "bias", "r2"),
-}
+MEASURES = tuple(
+    f"{COST} accuracy balanced_accuracy kappa kappa_temporal log_loss brier ece mse mae median_ae bias r2".split()
+)
+"""In the order of the tables; the first that a model has ranks it."""
 SPARE = ("ece", "brier", "kappa temporal", "bias", "median ae", "kappa", "log loss")
 """Measures that a narrow terminal drops, in this order."""
 
@@ -43,10 +43,10 @@ class Entrant(NamedTuple):
         values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.params.items()}
         return ":".join([self.algorithm, *(f"{name}={value}" for name, value in values.items())])
 
-    def document(self, task: str) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """Its results as JSON."""
-        reached, measure = _with_cost(self.metrics["overall"]), measure_of(self.metrics, task)
-        shown = {name: reached.get(name) for name in (measure, *MEASURES[task])}
+        reached = _with_cost(self.metrics["overall"])
+        shown = {name: reached[name] for name in MEASURES if name in reached}
         return {"name": self.name, **self.body, **shown, "difference": self.difference, "metrics": self.metrics}
 
 
@@ -60,20 +60,21 @@ def compared(metrics: Scores, span: str = "overall") -> dict[str, Any]:
     return _with_cost(metrics[span]) | {each: paired[each] for each in ("mse", "mae") if paired.get(each) is not None}
 
 
-def measure_of(metrics: Scores, task: str) -> str:
+def measure_of(metrics: Scores) -> str:
     """What ranks models: the mean cost if classes have costs, else accuracy or squared error."""
-    return COST if metrics["overall"].get("costs") else SCORE[task]
+    reached = _with_cost(metrics["overall"])
+    return next(each for each in MEASURES if each in reached)
 
 
 def _loss(scores: Scores, measure: str) -> float:
     """A score as a loss; an undefined one is infinite."""
     value = scores.get(measure)
-    return float("inf") if value is None else -value if measure == SCORE["classification"] else value
+    return math.inf if value is None else -value if measure == "accuracy" else value
 
 
-def ranked(entrants: Sequence[Entrant], task: str) -> list[Entrant]:
+def ranked(entrants: Sequence[Entrant]) -> list[Entrant]:
     """Sort the best first."""
-    return sorted(entrants, key=lambda one: _loss(compared(one.metrics), measure_of(one.metrics, task)))
+    return sorted(entrants, key=lambda one: _loss(compared(one.metrics), measure_of(one.metrics)))
 
 
 def _baselines(metrics: Scores) -> dict[str, Scores]:
@@ -91,29 +92,32 @@ def shown(measure: str, value: float | None) -> str:
     return f"{value:.2%}" if measure.endswith(("accuracy", "recall", "precision")) else f"{value:.5g}"
 
 
-def cells(name: str, found: Scores, measures: Iterable[str]) -> dict[str, str]:
-    """A line of a table of scores; a measure that the scores lack is empty."""
-    known = {each: shown(each, found[each]) if each in found else "" for each in measures}
-    return {"": name} | {each.replace("_", " "): text for each, text in known.items()}
+def cells(found: Sequence[tuple[str, Scores]]) -> list[dict[str, str]]:
+    """Lines of a table of scores, each with its name; a measure that a line lacks is empty."""
+    measures = [each for each in MEASURES if any(each in scores for _, scores in found)]
+    return [
+        {"": name} | {each.replace("_", " "): shown(each, scores[each]) if each in scores else "" for each in measures}
+        for name, scores in found
+    ]
 
 
-def scores(entrants: Sequence[Entrant], task: str) -> str:
+def scores(entrants: Sequence[Entrant]) -> str:
     """A table of algorithms and baselines, the best first; several algorithms show how far each is behind."""
     first = entrants[0].metrics
-    measure, rarest = measure_of(first, task), next(iter(_rare(first)), None)
-    measures = dict.fromkeys((measure, *MEASURES[task]))
+    measure, rarest = measure_of(first), next(iter(_rare(first)), None)
     own = next((one.name for one in entrants if one.difference is None), "")
-    behind, unit = (f"points behind {own}", -100) if task == "classification" else (f"squared error above {own}'s", -1)
-    lines = [(_loss(found, measure), cells(name, found, measures)) for name, found in _baselines(first).items()]
+    behind, unit = (f"squared error above {own}'s", -1) if measure == "mse" else (f"points behind {own}", -100)
+    lines: list[tuple[str, Scores, dict[str, str]]] = [(name, found, {}) for name, found in _baselines(first).items()]
     for one in entrants:
-        reached = compared(one.metrics)
-        line = cells(one.line, reached, measures)
+        more = {}
         if entrants[1:] and rarest is not None:
-            line[f"recall of {rarest:.20}"] = shown("recall", one.metrics["overall"]["per_class"][rarest]["recall"])
+            more[f"recall of {rarest:.20}"] = shown("recall", one.metrics["overall"]["per_class"][rarest]["recall"])
         if entrants[1:] and measure != COST:
-            line[behind] = lead(one.difference or {}, unit)
-        lines.append((_loss(reached, measure), line))
-    return table([line for _, line in sorted(lines, key=lambda one: one[0])], SPARE)
+            more[behind] = lead(one.difference or {}, unit)
+        lines.append((one.line, compared(one.metrics), more))
+    lines.sort(key=lambda line: _loss(line[1], measure))
+    named = cells([(name, found) for name, found, _ in lines])
+    return table([line | more for line, (*_, more) in zip(named, lines, strict=True)], SPARE)
 
 
 def classes(metrics: Scores) -> str:
@@ -137,9 +141,9 @@ def cost_lines(costs: Scores | None) -> list[str]:
     return [f"cost a row: {costs['mean']:.4g}; {constant}"]
 
 
-def served_lines(metrics: Scores, task: str) -> list[str]:
+def served_lines(metrics: Scores) -> list[str]:
     """Compare the model with the one outside Onepass; no line if no row was predicted by both."""
-    found, measure = metrics.get("served"), SCORE[task]
+    found, measure = metrics.get("served"), "mse" if "mse" in metrics["overall"] else "accuracy"
     if found is None or not found["rows"]:
         return []
     theirs, ours = metrics["baselines"]["served"][measure], metrics["overall"][measure]
@@ -158,9 +162,9 @@ def _rare(metrics: Scores) -> dict[str, Scores]:
     return dict(sorted(rare, key=lambda each: each[1]["support"]))
 
 
-def not_beaten(metrics: Scores, task: str) -> list[str]:
+def not_beaten(metrics: Scores) -> list[str]:
     """The baselines that are at least as good as a model, each with its score."""
-    measure = measure_of(metrics, task)
+    measure = measure_of(metrics)
     return [
         f"{name} ({measure.replace('_', ' ')} {shown(measure, found[measure])})"
         for name, found in _baselines(metrics).items()
@@ -170,13 +174,13 @@ def not_beaten(metrics: Scores, task: str) -> list[str]:
     ]
 
 
-def notes(entrants: Sequence[Entrant], task: str, costs: Mapping[str, float]) -> list[str]:
+def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
     """Warn if the best algorithm does not beat a baseline, misses a rare class or ties, and of costs without rows."""
     best, metrics = entrants[0], entrants[0].metrics
-    warnings = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(metrics, task)]
+    warnings = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(metrics)]
     found = metrics["overall"].get("per_class") or {}
     rows = sum(one["support"] for one in found.values())
-    if measure_of(metrics, task) != COST:
+    if measure_of(metrics) != COST:
         for name, one in _rare(metrics).items():
             if (one["recall"] or 0) < RECALL_LOW:
                 cost = min(round((rows - one["support"]) / one["support"]), COST_MAX)

@@ -159,7 +159,7 @@ def test_the_usual_algorithms_learn_the_task(task: str) -> None:
 def test_the_better_is_first() -> None:
     """What has no score is last; errors are of the rows of the baseline: a first row far from 0 decides nothing."""
     given = [entrant("none", None), entrant("worse", 0.7), entrant("better", 0.8)]
-    assert ["better", "worse", "none"] == [one.name for one in report.ranked(given, "classification")]
+    assert ["better", "worse", "none"] == [one.name for one in report.ranked(given)]
 
     def of(name: str, first: float, later: float) -> Entrant:
         paired = {"overall": {"mse": later, "mae": later}}
@@ -167,10 +167,10 @@ def test_the_better_is_first() -> None:
         metrics = {"overall": {"mse": first + later, "mae": 1.0, "r2": 0.0}, "paired": paired, "baselines": baselines}
         return Entrant(name, name, {}, metrics)
 
-    better, worse = report.ranked([of("worse", 1e6, 0.7), of("better", 3e6, 0.4)], "regression")
+    better, worse = report.ranked([of("worse", 1e6, 0.7), of("better", 3e6, 0.4)])
     assert ("better", "worse") == (better.name, worse.name)
-    assert [[], ["last value (mse 0.5)"]] == [report.not_beaten(one.metrics, "regression") for one in (better, worse)]
-    shown = [line.split()[:1] for line in report.scores([better, worse], "regression").splitlines()[2:]]
+    assert [[], ["last value (mse 0.5)"]] == [report.not_beaten(one.metrics) for one in (better, worse)]
+    shown = [line.split()[:1] for line in report.scores([better, worse]).splitlines()[2:]]
     assert [["better"], ["last"], ["worse"]] == shown
 
 
@@ -178,17 +178,17 @@ def test_baselines_that_are_as_good_are_said() -> None:
     """Of the best algorithm; equal is not better."""
     both = ["no change", "majority"]
     for score, rivals in ((0.4, both), (0.5, both), (0.55, both[1:]), (0.7, [])):
-        found = report.not_beaten(entrant("one", score).metrics, "classification")
+        found = report.not_beaten(entrant("one", score).metrics)
         assert rivals == [one.partition(" (")[0] for one in found]
 
 
 def test_a_rare_class_that_is_missed_is_told() -> None:
     """In plain words, with the label and its cost; a class of many rows, or one that is found, is not."""
-    said = report.notes([of_classes("dfop", 0.7, 0.0, ok=951, fail=49)], "classification", {})
+    said = report.notes([of_classes("dfop", 0.7, 0.0, ok=951, fail=49)], {})
     proposed = "--cost fail=19 makes missing one 19 times as dear"
     assert [f"dfop finds only 0.0% of the rows labelled `fail`; {proposed}"] == said
     for fine in (of_classes("a", 0.9, 0.1, ok=60, fail=40), of_classes("a", 0.9, 0.4, ok=99, fail=1)):
-        assert [] == report.notes([fine], "classification", {})
+        assert [] == report.notes([fine], {})
     many = of_classes("a", 0.9, 0.1, **{f"c{at}": 10 for at in range(report.CLASSES_SHOWN + 1)})
     table = report.classes(many.metrics).splitlines()
     assert (report.CLASSES_SHOWN, f"c{report.CLASSES_SHOWN}") == (len(table) - 2, table[2].split()[0])
@@ -201,7 +201,7 @@ def test_a_tie_is_said() -> None:
         other = own._replace(name="other", algorithm="other", difference={"mean": 0.2, "low": low, "high": 0.5})
         for best, next_ in ((own, other), (other, own)):
             said = [f"{best.name} is not distinguishable from {next_.name}: the interval holds 0"]
-            assert (said if low < 0 else []) == report.notes([best, next_], "classification", {})
+            assert (said if low < 0 else []) == report.notes([best, next_], {})
 
 
 @pytest.mark.parametrize(("mean", "warned"), [(0.3, False), (0.95, True)])
@@ -212,9 +212,9 @@ def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
         for name, cost in (("own", mean), ("other", 0.2))
     )
     other = other._replace(difference={"mean": 0.0, "low": -1.0, "high": 1.0})
-    said = report.notes([one, other], "classification", {"fail": 2})
+    said = report.notes([one, other], {"fail": 2})
     assert (["own is no better than always ok (mean cost 0.9)"] if warned else []) == said
-    assert ["other", "own"] == [each.name for each in report.ranked([one, other], "classification")]
+    assert ["other", "own"] == [each.name for each in report.ranked([one, other])]
 
 
 @pytest.mark.slow_but("1-accuracy", "300-mse")
