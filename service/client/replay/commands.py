@@ -14,13 +14,12 @@ from typer import BadParameter, FileTextWrite, Option
 
 from service.client import private
 from service.client.display import counted, grid
-from service.client.failures import Failed
 from service.client.options import Params, model_name, param_of
 from service.client.replay import chart, report
 from service.client.replay.file_pass import FileOptions, FilePass
 from service.client.replay.report import Entrant
 from service.client.replay.table import ReadOptions, Table
-from service.client.session import Refused, Running, Service, Url, path_of
+from service.client.session import Running, Service, Url, path_of
 
 PATIENCE_S = 60.0  # how long to retry a batch while the service is unavailable; it is learned once
 CONTENDERS_MAX = 32
@@ -64,32 +63,21 @@ def replay(
     cells of a column decide how it is read: as numbers, also with a decimal comma, true and false, times, dates, or
     strings (hashed categories). Without --url a private service in a temporary directory does the work.
     """
-    entrant, table = Entrant(algorithm, algorithm, dict(param or ())), _table(given, row_id)
+    entrant, table = Entrant(algorithm, algorithm, dict(param or ())), Table(given, row_id)
     sessions = private.session() if service.url is None else service.session(PATIENCE_S)
     writer = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written
     with sessions as session:
-        there = session.found(given.model)
-        body = given.body(table, given.task or (there["config"]["task"] if there else None))
-        before = session.ask("PUT", path_of(given.model), json=entrant.body | body)["rows"]
-        if before:
+        there = session.found(given.model) or {"rows": 0, "config": {"task": None}}
+        if before := there["rows"]:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
-        done = FilePass(session, given, table, body["task"], [entrant], writer)
+        body = given.body(table, given.task or there["config"]["task"])
+        done = FilePass(session, given, table, body, [entrant], writer)
         done.run()
-    document = _reported(done)
-    metrics = done.entrants[0].metrics
+    document, metrics = _reported(done), done.entrants[0].metrics
     if before or done.known:
         given.say(f"the figures are of all {counted(metrics['rows'])} that the model has learned")
     if given.as_json:
         print(json.dumps({**document, "model": given.model, "metrics": metrics}))
-
-
-def _table(given: FileOptions, row_id: str | None = None) -> Table:
-    """Open the file and print how it is read; ``Failed`` also if matplotlib is missing for a chart."""
-    if given.plot is not None and (lacking := chart.lacking()):
-        raise Failed(lacking)
-    table = Table(given, row_id)
-    given.say(str(table))
-    return table
 
 
 def compare(
@@ -106,21 +94,16 @@ def compare(
     One pass through one model of a private service: the first algorithm is the model's own, the others learn the same
     rows as its challengers. The last line is the request that creates the best one at --url or ONEPASS_URL.
     """
-    if not (no_plot or given.plot) and (lacking := chart.lacking()):
+    if no_plot:
+        given = replace(given, plot=None)
+    elif given.plot is None and (lacking := chart.lacking()):
         given.say(f"no chart is drawn; {lacking}")
-        no_plot = True
-    given = replace(given, plot=None if no_plot else given.plot or Path(f"compare-{given.model}.svg"))
-    table = _table(given)
+    elif given.plot is None:
+        given = replace(given, plot=Path(f"compare-{given.model}.svg"))
+    table = Table(given)
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)
-        entrants = algorithms or entrants_of(USUAL[body["task"]])
-        for at, one in enumerate(entrants):
-            path = path_of(given.model, *(("challengers", one.name) if at else ()))
-            try:
-                session.ask("PUT", path, json=one.body if at else one.body | body)
-            except Refused as refused:
-                raise Failed(f"{one.algorithm}: {refused}") from None
-        done = FilePass(session, given, table, body["task"], entrants)
+        done = FilePass(session, given, table, body, algorithms or entrants_of(USUAL[body["task"]]))
         done.run()
         labels = session.ask("GET", path_of(given.model))["info"].get("labels")
     done.entrants = report.ranked(done.entrants)
@@ -139,7 +122,7 @@ def compare(
 
 def _reported(done: FilePass) -> dict[str, Any]:
     """Print the tables with notes and draw the chart; return the same as a document."""
-    given, table, task, entrants, metrics = done.given, done.table, done.task, done.entrants, done.entrants[0].metrics
+    given, table, entrants, metrics = done.given, done.table, done.entrants, done.entrants[0].metrics
     title = f"{table.name}: {given.label if entrants[1:] else entrants[0].line}"
     measure, warnings = report.measure_of(metrics), report.notes(entrants, dict(given.cost or ()))
     tables = [report.scores(entrants), "" if entrants[1:] else report.classes(metrics)]
@@ -148,7 +131,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
         lines.append(f"{counted(table.skipped)} without a label left out")
     if done.known:
         lines.append(f"{counted(done.known)} of them had been learned before, by their ids, and were not learned again")
-    if task == "regression":
+    if done.body["task"] == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")
     lines += report.served_lines(metrics)
     lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
@@ -160,7 +143,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
     given.say("\n".join(lines))
     return {
         "title": title,
-        "task": task,
+        "task": done.body["task"],
         "rows": done.rows,
         "known": done.known,
         "skipped": table.skipped,
@@ -194,7 +177,6 @@ def evaluate(
     rows, such as kappa, are then left out.
     """
     table = Table(given)
-    given.say(str(table))
     with service.session() as session:
         path = path_of(model, "evaluate")
         answers = [part.send(session, path, table.queries) for part in table.batches(batch)]

@@ -16,6 +16,7 @@ from typer import BadParameter, Option
 from service.client.display import counted, spelt
 from service.client.failures import Failed
 from service.client.options import Costs, Missing, Task, model_name
+from service.client.replay import chart
 from service.client.replay.chart import Curve
 from service.client.replay.report import COST, Entrant, compared, measure_of
 from service.client.replay.table import CSV_TYPE, Batch, ReadOptions, Table
@@ -29,7 +30,9 @@ PREDICTION_COLUMNS = ("row", "label", "prediction", "probabilities", "loss")
 
 
 def _plot(path: Path | None) -> Path | None:
-    """Check that a chart can be written there, before anything starts."""
+    """Check that a chart can be drawn and written there, before anything starts."""
+    if path is not None and (lacking := chart.lacking()):
+        raise Failed(lacking)
     if path is not None and (path.suffix.lower() not in PLOTS or not path.absolute().parent.is_dir()):
         raise BadParameter(f"{str(path)!r} does not end in {' or '.join(PLOTS)}, or is in no directory that exists")
     return path
@@ -72,7 +75,7 @@ class FilePass:
     session: Session
     given: FileOptions
     table: Table
-    task: str
+    body: dict[str, Any]  # of the model, without its algorithm
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
     writer: Any = None  # of csv, for --predictions
     rows: int = 0
@@ -82,13 +85,19 @@ class FilePass:
     _costs: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
 
     def run(self) -> None:
-        """Send every row, then get the metrics of each algorithm; ``Failed`` names the lines that were refused."""
-        began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
-        sampled = self.given.plot is not None and self.given.cost
+        """Create the model, send every row, get the metrics of each algorithm; ``Failed`` names what was refused."""
+        for at, one in enumerate(self.entrants):
+            path = path_of(self.given.model, *(("challengers", one.name) if at else ()))
+            try:
+                self.session.ask("PUT", path, json=one.body if at else one.body | self.body)
+            except Refused as refused:
+                raise Failed(f"{one.algorithm}: {refused}") from None
+        is_class, sampled = self.body["task"] == "classification", self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
-        asks = self.writer is not None and self.task == "classification"  # only predict answers with probabilities
+        asks = self.writer is not None and is_class  # only predict answers with probabilities
         if self.writer is not None:
             self.writer.writerow(PREDICTION_COLUMNS)
+        began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         for batch in self.table.batches(1 if asks else size):
             share = self._share(batch) if asks else ""
             answer = self._learned(batch)
@@ -100,13 +109,13 @@ class FilePass:
             self.seconds = time.perf_counter() - began
             if self.seconds - told_s > LINE_EVERY_S:
                 told_s, mean = self.seconds, sum(losses) / max(len(losses), 1)
-                score = f"mse {mean:.6g}" if self.task == "regression" else f"accuracy {1 - mean:.2%}"
-                self.given.say(f"{self}  {score}")
+                self.given.say(f"{self}  accuracy {1 - mean:.2%}" if is_class else f"{self}  mse {mean:.6g}")
                 losses.clear()
             if sampled and self.rows >= sample_at:
                 sample_at = SAMPLED_FACTOR * self.rows
-                self._costs.append((self.rows, {one.name: one.metrics["window"]["costs"] for one in self._reached()}))
-        self.entrants = self._reached()
+                self._measure()
+                self._costs.append((self.rows, {one.name: one.metrics["window"]["costs"] for one in self.entrants}))
+        self._measure()
 
     def __str__(self) -> str:
         return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
@@ -139,16 +148,14 @@ class FilePass:
             before = f"{counted(self.rows)} before that: learned by model {self.given.model}"
             raise Failed(f"{failed}\n  {before}") from None
 
-    def _reached(self) -> list[Entrant]:
-        """The algorithms with their current metrics."""
+    def _measure(self) -> None:
+        """Get the current metrics of the algorithms."""
         path, params = path_of(self.given.model), {"min_version": self.version}
-        metrics = self.session.ask("GET", f"{path}/metrics", params=params)
-        found: dict[str, Any] = {self.entrants[0].name: {"metrics": metrics}}
-        if self.entrants[1:]:
-            listed = self.session.ask("GET", f"{path}/challengers", params=params)["challengers"]
-            found |= {one["name"]: one for one in listed}
-        reached = [(one, found[one.name]) for one in self.entrants]
-        return [one._replace(metrics=now["metrics"], difference=now.get("difference")) for one, now in reached]
+        challengers = self.session.ask("GET", f"{path}/challengers", params=params)["challengers"]
+        found = {one["name"]: one for one in challengers}
+        found[self.entrants[0].name] = {"metrics": self.session.ask("GET", f"{path}/metrics", params=params)}
+        for one in self.entrants:
+            one.metrics, one.difference = found[one.name]["metrics"], found[one.name].get("difference")
 
     def curves(self) -> tuple[dict[str, Curve], dict[str, Curve]]:
         """The scores over the last rows of algorithms and of baselines."""

@@ -4,7 +4,8 @@ import json
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from service.client.display import lead, shortened, spelt, suggested, table
 
@@ -23,13 +24,14 @@ SPARE = ("ece", "brier", "kappa temporal", "bias", "median ae", "kappa", "log lo
 Scores = Mapping[str, Any]
 
 
-class Entrant(NamedTuple):
+@dataclass(slots=True)
+class Entrant:
     """An algorithm and its results; ``difference`` is its paired loss to the model's own algorithm, which has none."""
 
     name: str
     algorithm: str
     params: dict[str, Any]
-    metrics: dict[str, Any] = {}  # noqa: RUF012  replaced, not changed
+    metrics: dict[str, Any] = field(default_factory=dict)
     difference: dict[str, Any] | None = None
 
     @property

@@ -101,7 +101,7 @@ class Batch(NamedTuple):
 
 
 class Table:
-    """A file with a header and rows, which is read once.
+    """A file with a header and rows, which is read once; it says how.
 
     By default the separator is that of the header, and the encoding is UTF-8, UTF-16 if it has a byte order mark, or
     else Windows-1252. ``queries``: parameters of a request that name columns, which are no features. ``skipped``: rows
@@ -130,10 +130,8 @@ class Table:
         if given.skip_unlabelled and not self.columns[given.label].given:
             first = f"{len(self._sample):,}"
             raise Failed(f"{self.name}: none of its first {first} rows has a label in column {given.label!r}")
-
-    def __str__(self) -> str:
         apart = {name: use for use, name in self.queries.items()}
-        return f"{self.name}: {self.form}\n{described(self.columns, apart, self._dropped)}"
+        given.say(f"{self.name}: {self.form}\n{described(self.columns, apart, self._dropped)}")
 
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
         for name in names:

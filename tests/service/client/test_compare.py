@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -198,7 +199,7 @@ def test_a_tie_is_said() -> None:
     """Between the model's own algorithm and another, whichever is the best, where the interval holds 0."""
     own = entrant("own", 0.9)
     for low in (-0.1, 0.1):
-        other = own._replace(name="other", algorithm="other", difference={"mean": 0.2, "low": low, "high": 0.5})
+        other = replace(own, name="other", algorithm="other", difference={"mean": 0.2, "low": low, "high": 0.5})
         for best, next_ in ((own, other), (other, own)):
             said = [f"{best.name} is not distinguishable from {next_.name}: the interval holds 0"]
             assert (said if low < 0 else []) == report.notes([best, next_], {})
@@ -211,7 +212,7 @@ def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
         of_classes(name, 0.1, 0.0, {"mean": cost, "constant": 0.9, "label": "ok"}, ok=951, fail=49)
         for name, cost in (("own", mean), ("other", 0.2))
     )
-    other = other._replace(difference={"mean": 0.0, "low": -1.0, "high": 1.0})
+    other = replace(other, difference={"mean": 0.0, "low": -1.0, "high": 1.0})
     said = report.notes([one, other], {"fail": 2})
     assert (["own is no better than always ok (mean cost 0.9)"] if warned else []) == said
     assert ["other", "own"] == [each.name for each in report.ranked([one, other])]

@@ -215,7 +215,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     file = tmp_path / "long.csv"
     code = (
         "import resource, sys; from pathlib import Path; from service.client.replay.table import ReadOptions, Table; "
-        "table = Table(ReadOptions(file=Path(sys.argv[1]), label='b')); "
+        "table = Table(ReadOptions(file=Path(sys.argv[1]), label='b', as_json=True)); "
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
         "rows = sum(len(batch.rows) for batch in table.batches(500)); "
         "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
