@@ -123,8 +123,7 @@ class Table:
         if "" in names:
             raise Failed(f"{self.name}: column {self._header.index('') + 1} has no name in the header")
         self._need(names, [*self.queries.values(), *(names if len({*names}) < len(names) else ())])
-        whole = [cells for cells, _ in self._sample if self._is_whole(cells)]
-        cells = {name: [row[name] for row in whole] for name in names}
+        cells = {name: [row[name] for row, _ in self._sample] for name in names}
         self.columns = columns_of(cells, given.decimal, given.date_format)
         self.features = [column for name, column in self.columns.items() if name not in self.queries.values()]
         if given.skip_unlabelled and not self.columns[given.label].given:
@@ -142,7 +141,7 @@ class Table:
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Read rows on demand, ``size`` at a time, up to the limit; ``Failed`` at one that is malformed."""
-        rows, first = islice(self._whole(), self._given.limit), 1
+        rows, first = islice(self._labelled(), self._given.limit), 1
         columns = [(name, column.notation.plain) for name, column in self.columns.items()]
         while some := [*islice(rows, size)]:
             body = io.StringIO(newline="")
@@ -153,18 +152,13 @@ class Table:
             first += len(some)
         self._rows.close()  # what is left of the file is not read
 
-    def _whole(self) -> Iterator[Row]:
+    def _labelled(self) -> Iterator[Row]:
         label = self._given.label
         for cells, place in chain(self._sample, self._rows):
-            if not self._is_whole(cells):
-                raise Failed(f"{self.name}, {place}: not {len(self._header)} cells, as the header has")
             if self._given.skip_unlabelled and self.columns[label].notation.is_gap(cells[label]):
                 self.skipped += 1
             else:
                 yield cells, place
-
-    def _is_whole(self, cells: Mapping[Any, Any]) -> bool:
-        return None not in cells and None not in cells.values()  # csv puts None for what is missing or too much
 
     def _readable(self, path: Path) -> Generator[Row]:
         try:
@@ -190,9 +184,10 @@ class Table:
             reader = csv.DictReader(text, strict=True, delimiter=sep)
             self._header = [*(reader.fieldnames or ())]
             for cells in reader:
-                if missing:
-                    cells = {name: "" if cell in missing else cell for name, cell in cells.items()}  # noqa: PLW2901
-                yield cells, f"line {reader.line_num}"
+                place = f"line {reader.line_num}"
+                if None in cells or None in cells.values():  # there are too many cells, or too few
+                    raise Failed(f"{self.name}, {place}: not {len(self._header)} cells, as the header has")
+                yield {name: "" if cell in missing else cell for name, cell in cells.items()}, place
 
     def _parquet(self, path: Path) -> Iterator[Row]:
         """Read rows as the texts of CSV: null as an empty cell, times as RFC 3339."""
