@@ -17,12 +17,12 @@ from pathlib import Path
 from service.client.failures import Failed
 from service.client.session import Session
 
-HOST = "127.0.0.1"
 STOP_TIMEOUT_S, PATIENCE_S = 15.0, 5.0
 _NO_REASON = "Application startup failed. Exiting."  # the last line of uvicorn's log; the reason is in the line before
-_SECRETS = ("REDIS_URL", "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET")
-_PLACES = ("HOST", "PORT", "ROOT_PATH", "CORS_ORIGINS", "TLS_CERT", "TLS_KEY", "TLS_CA")
-_NOT_SHARED = (*_SECRETS, *_PLACES, "RATE_PER_S", "MIN_REPLICAS", "DRAIN_S")
+_NOT_SHARED = (
+    "REDIS_URL API_KEYS WEBHOOKS WEBHOOK_SECRET HOST PORT ROOT_PATH CORS_ORIGINS TLS_CERT TLS_KEY TLS_CA "
+    "RATE_PER_S MIN_REPLICAS DRAIN_S"
+).split()
 """Settings of the operator's own service that a private one must not share."""
 _OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPASS_GRACE_S": "5"}
 
@@ -66,7 +66,7 @@ def session(port: int = 0, **more: str) -> Iterator[Session]:
         yield own
 
 
-def free_port(host: str, port: int) -> int:
+def free_port(port: int, host: str = "127.0.0.1") -> int:
     """The given port of a local address, or a free one if it is taken; ``OSError`` if the address is not local."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with suppress(OSError), socket.create_server((host, port), family=family):

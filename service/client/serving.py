@@ -142,7 +142,7 @@ def _usable(found: sources.Sourced, descriptor: int | None = None) -> tuple[Sett
 def _refuse_taken(settings: Settings) -> None:
     """Refuse a port that is taken, and name a free one."""
     try:
-        free = private.free_port(settings.host, settings.port)
+        free = private.free_port(settings.port, settings.host)
     except OSError:  # not an address of this machine, or a name: the server says what is wrong with it
         return
     if settings.port != free:

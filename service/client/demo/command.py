@@ -5,7 +5,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import cycle
 from typing import Annotated, TextIO
 
@@ -43,19 +43,13 @@ def demo(
     """
     out = sys.stderr if as_json else sys.stdout
     own, models = service.url is None, demo_models()
-    with (
-        suppress(Interrupted),
-        _started(port, out) if own else service.session(PATIENCE_S) as session,
-        _models(session, models, delete=not own),
-    ):
+    if own:
+        print("Starting a service for the demo (a minute if kernels are to be compiled) ...", file=out, flush=True)
+        port = private.free_port(default_port() if port is None else port)
+    sessions = private.session(port or 0) if own else service.session(PATIENCE_S)
+    with suppress(Interrupted), sessions as session, _models(session, models, delete=not own):
         _introduce(session.url, models, speed, out)
         _feed([Fed(session, model, speed) for model in models], speed, seconds, as_json)
-
-
-def _started(port: int | None, out: TextIO) -> AbstractContextManager[Session]:
-    """Start a private service on this port, or on a free one if it is taken."""
-    print("Starting a service for the demo (a minute if kernels are still to be compiled) ...", file=out, flush=True)
-    return private.session(private.free_port(private.HOST, default_port() if port is None else port))
 
 
 @contextmanager

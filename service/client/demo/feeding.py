@@ -65,11 +65,8 @@ class Fed:
         due = int(now_s * self._rows_per_s) + 1 - self._sent
         number = max(0, min(due, int(BEHIND_S * self._rows_per_s) + 1, ROWS_MAX))
         self._sent += number
-        rows = islice(self.model.stream, number)
-        if self.model.late:
-            self._label_later(rows)
-        else:
-            self._learn(rows)
+        send = self._label_later if self.model.late else self._learn
+        send(islice(self.model.stream, number))
         if not look:
             return []
         known, self._marks = self._marks, self._ask("GET", "metrics")["marks"]

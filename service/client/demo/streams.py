@@ -1,11 +1,4 @@
-"""The streams of the demo: seeded, endless, each with a concept that changes at known rows.
-
-sea          x1 + x2 <= theta, where theta jumps          Street, Kim (KDD 2001)
-hyperplane   w x >= 0, where w turns by a little each row    Hulten, Spencer, Domingos (KDD 2001)
-sensors      a heat demand seen by one set of sensors, later by another one
-payments     a few of them frauds, which change their pattern
-parcels      late or not, by carrier and distance; the carriers swap roles
-"""
+"""The streams of the demo: seeded, endless, each with a concept that changes at known rows."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,14 +7,11 @@ from random import Random
 from typing import Any, NamedTuple
 
 SEA_THETAS, SEA_STAGE_ROWS, SEA_NOISE = (5.0, 15.0, 7.0, 12.0), 700, 0.03
-DIMENSIONS, TURN, JUMP_ROWS = 5, math.tau / 6000, 1000
-"""Of the hyperplane: its turn per row, in radians, and the rows between two jumps by a quarter of a turn."""
+DIMENSIONS, TURN, JUMP_ROWS = 5, math.tau / 6000, 1000  # turn per row in radians; a jump is a quarter of a turn
 FRAUDS, PATTERN_ROWS = 0.04, 1500
 CARRIERS, ROLES_ROWS = ("north", "rail", "swift"), 600
-HIDDEN_WEIGHTS = (-3.0, 2.0, 1.0, -0.5)
-"""Weights of the hidden quantities, which each set of sensors shows in another mixture."""
-BEGIN_ROW, OVERLAP_ROWS, LIFE_ROWS = 300, 150, 1500
-"""Rows of the first sensors alone, of both sets, and of later sensors alone."""
+HIDDEN_WEIGHTS = (-3.0, 2.0, 1.0, -0.5)  # of the quantities that each set of sensors shows in another mixture
+BEGIN_ROW, OVERLAP_ROWS, LIFE_ROWS = 300, 150, 1500  # rows of the first sensors alone, of both sets, of later ones
 
 
 class Row(NamedTuple):
@@ -38,7 +28,7 @@ def rows(stream: Callable[[Random, int], Row], seed: int) -> Iterator[Row]:
 
 
 def sea(rng: Random, number: int) -> Row:
-    """Three numbers from 0 to 10, the third irrelevant; theta jumps every SEA_STAGE_ROWS rows."""
+    """Three numbers from 0 to 10, the third irrelevant; theta jumps. Street, Kim (KDD 2001)."""
     theta = SEA_THETAS[number // SEA_STAGE_ROWS % len(SEA_THETAS)]
     x = [round(rng.uniform(0.0, 10.0), 3) for _ in range(3)]
     below = (x[0] + x[1] <= theta) ^ (rng.random() < SEA_NOISE)
@@ -46,7 +36,7 @@ def sea(rng: Random, number: int) -> Row:
 
 
 def hyperplane(rng: Random, number: int) -> Row:
-    """Normal numbers; the boundary turns in the plane of the first two and jumps every JUMP_ROWS rows."""
+    """Normal numbers; the boundary turns in the plane of the first two, and jumps. Hulten et al. (KDD 2001)."""
     angle = number * TURN + number // JUMP_ROWS * math.tau / 4
     x = [round(rng.gauss(0.0, 1.0), 3) for _ in range(DIMENSIONS)]
     score = math.cos(angle) * x[0] + math.sin(angle) * x[1] + 0.3 * x[2] + rng.gauss(0.0, 0.1)
