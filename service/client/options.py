@@ -26,11 +26,17 @@ def matching(form: str, meant: str) -> Callable[[str | None], str | None]:
 model_name = matching(NAME, f"a model name: {NAME}")
 
 
-def param_of(text: str) -> tuple[str, Any]:
-    """A parameter by its name; ``BadParameter`` if it is not NAME=VALUE."""
+def pair_of(text: str) -> tuple[str, str]:
+    """A name and a text; ``BadParameter`` if it is not NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def param_of(text: str) -> tuple[str, Any]:
+    """A parameter by its name, its value as JSON has it."""
+    name, value = pair_of(text)
     return name, json_or_text(value)
 
 

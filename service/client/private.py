@@ -19,10 +19,8 @@ from service.client.session import Session
 
 STOP_TIMEOUT_S, PATIENCE_S = 15.0, 5.0
 _NO_REASON = "Application startup failed. Exiting."  # the last line of uvicorn's log; the reason is in the line before
-_NOT_SHARED = (
-    "REDIS_URL API_KEYS WEBHOOKS WEBHOOK_SECRET HOST PORT ROOT_PATH CORS_ORIGINS TLS_CERT TLS_KEY TLS_CA "
-    "RATE_PER_S MIN_REPLICAS DRAIN_S"
-).split()
+_PLACES = ("HOST", "PORT", "ROOT_PATH", "CORS_ORIGINS", "REDIS_URL", "TLS_CERT", "TLS_KEY", "TLS_CA")
+_NOT_SHARED = (*_PLACES, "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET", "RATE_PER_S", "MIN_REPLICAS", "DRAIN_S")
 """Settings of the operator's own service that a private one must not share."""
 _OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPASS_GRACE_S": "5"}
 

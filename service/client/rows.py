@@ -7,23 +7,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
-from typer import Argument, BadParameter, Option, echo
+from typer import Argument, Option, echo
 
 from service.client.display import counted, described, spelt
 from service.client.failures import Failed, Misused
 from service.client.models import labels_of
-from service.client.options import Costs, Json, Missing, Name, Params, Task, Yes, json_or_text, model_name
+from service.client.options import Costs, Json, Missing, Name, Params, Task, Yes, json_or_text, model_name, pair_of
 from service.client.session import Service, Session, path_of
 
 STDIN = "-"
 HIDDEN = ("incarnation", "durability")  # fields of an answer that only --json prints
-
-
-def _value_of(text: str) -> tuple[str, str]:
-    feature, equals, value = text.partition("=")
-    if text != STDIN and not (feature and equals):
-        raise BadParameter(f"{text!r} is not NAME=VALUE")
-    return feature, value
 
 
 def _features_of(text: str) -> list[Any]:
@@ -36,10 +29,8 @@ def _labels_of(text: str) -> list[Any]:
 
 
 Values = Annotated[
-    list[Any] | None,
-    Argument(
-        metavar="NAME=VALUE...", parser=_value_of, help="Features; empty: missing. Or -: the body as JSON from stdin."
-    ),
+    list[str] | None,
+    Argument(metavar="NAME=VALUE...", help="Features; empty: missing. Or -: the body as JSON from stdin."),
 ]
 
 
@@ -162,9 +153,9 @@ def feedback(
         _send(session, name, "feedback", body, as_json)
 
 
-def _stdin(values: list[Any] | None) -> Any:
+def _stdin(values: list[str] | None) -> Any:
     """The body from standard input if the only value is ``-``, else None."""
-    return _json(STDIN) if values == [_value_of(STDIN)] else None
+    return _json(STDIN) if values == [STDIN] else None
 
 
 def _json(name: str) -> Any:
@@ -186,10 +177,10 @@ def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> N
 # ------------------------------------------------------------------------------------------------ typed values
 
 
-def _row(session: Session, name: str, values: list[Any] | None) -> dict[str, Any]:
+def _row(session: Session, name: str, values: list[str] | None) -> dict[str, Any]:
     """The features of a row, typed as the current features declare them, and in an overlap the next ones."""
     given: dict[str, str] = {}
-    for feature, text in values or ():
+    for feature, text in map(pair_of, values or ()):
         if feature in given:
             raise Misused(f"{feature} is given twice")
         given[feature] = text
