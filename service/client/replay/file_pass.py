@@ -82,7 +82,7 @@ class FilePass:
     known: int = 0  # rows that had been learned before
     version: int = 0
     seconds: float = 0.0
-    _costs: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    _constant: list[tuple[int, float]] = field(default_factory=list)  # curve of the cheapest constant answer
 
     def run(self) -> None:
         """Create the model, send every row, get the metrics of each algorithm; ``Failed`` names what was refused."""
@@ -114,7 +114,9 @@ class FilePass:
             if sampled and self.rows >= sample_at:
                 sample_at = SAMPLED_FACTOR * self.rows
                 self._measure()
-                self._costs.append((self.rows, {one.name: one.metrics["window"]["costs"] for one in self.entrants}))
+                for one in self.entrants:
+                    one.costs.append((self.rows, one.metrics["window"]["costs"]["mean"]))
+                self._constant.append((self.rows, self.entrants[0].metrics["window"]["costs"]["constant"]))
         self._measure()
 
     def __str__(self) -> str:
@@ -159,19 +161,13 @@ class FilePass:
 
     def curves(self) -> tuple[dict[str, Curve], dict[str, Curve]]:
         """The scores over the last rows of algorithms and of baselines."""
-        metrics, measure = self.entrants[0].metrics, measure_of(self.entrants[0].metrics)
+        entrants, metrics, measure = self.entrants, self.entrants[0].metrics, measure_of(self.entrants[0].metrics)
         if measure == COST:
-            first = self.entrants[0].name
-            own: dict[str, Curve] = {
-                one.line: [(rows, now[one.name]["mean"]) for rows, now in self._costs] for one in self.entrants
-            }
-            return own, {"cheapest constant answer": [(rows, now[first]["constant"]) for rows, now in self._costs]}
-        own = {
-            one.line: _history(one.metrics, measure, compared(one.metrics, "window")[measure]) for one in self.entrants
-        }
+            return {one.line: one.costs for one in entrants}, {"cheapest constant answer": self._constant}
+        own = {one.line: _history(one.metrics, measure, compared(one.metrics, "window")[measure]) for one in entrants}
         latest = {name: scores[measure] for name, scores in metrics["window"]["baselines"].items() if name != "served"}
         known = {name.replace("_", " "): _history(metrics, name, score) for name, score in latest.items()}
-        if len(self.entrants) == 1:
+        if len(entrants) == 1:
             known["model, all rows so far"] = _history(metrics, "overall", compared(metrics)[measure])
         return own, known
 

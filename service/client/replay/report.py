@@ -32,6 +32,7 @@ class Entrant:
     params: dict[str, Any]
     metrics: dict[str, Any] = field(default_factory=dict)
     difference: dict[str, Any] | None = None
+    costs: list[tuple[int, float]] = field(default_factory=list)  # curve of the mean costs of the last rows
 
     @property
     def body(self) -> dict[str, Any]:
@@ -166,12 +167,11 @@ def _rare(metrics: Scores) -> dict[str, Scores]:
 def not_beaten(metrics: Scores) -> list[str]:
     """The baselines that are at least as good as a model, each with its score."""
     measure = measure_of(metrics)
+    own = _loss(compared(metrics), measure)
     return [
         f"{name} ({measure.replace('_', ' ')} {shown(measure, found[measure])})"
         for name, found in _baselines(metrics).items()
-        if name != "served"
-        and found.get(measure) is not None
-        and _loss(found, measure) <= _loss(compared(metrics), measure)
+        if name != "served" and found.get(measure) is not None and _loss(found, measure) <= own
     ]
 
 
@@ -193,7 +193,7 @@ def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
     seen = [name for name, one in found.items() if one["support"]]
     unknown = [name for name in costs if name not in seen] if len(found) <= CLASSES_NAMED else []
     return warnings + [
-        f"no row is labelled `{name}`, so its cost has had no effect{suggested(name, seen)}" for name in unknown
+        f"no row is labelled `{name}`: its cost has no effect{suggested(name, seen)}" for name in unknown
     ]
 
 
