@@ -94,7 +94,11 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         **_heaviest("experts", info.get("experts")),
         **_heaviest("after the change of features", features["ensemble"]),
         "challengers": [_challenger(config, one) for one in challengers],
-        "latest drifts": [_drift(event) for event in drifts],
+        "latest drifts": [
+            {name: event[name] for name in ("row", "kind", "class", "action", "challenger")}
+            | {"features": [one["name"] for one in event["features"][:3]], "time": ago(event["time"])}
+            for event in drifts
+        ],
     }
     page = described({name: value for name, value in shown.items() if value})
     print("\n".join([page, *cost_lines(model["metrics"]["overall"].get("costs"))]))
@@ -138,8 +142,3 @@ def _challenger(config: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, 
         "rows compared": one["difference"]["rows"],
         "promote": one["promote"],
     }
-
-
-def _drift(event: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: event[name] for name in ("row", "kind", "class", "action", "challenger")}
-    return known | {"features": [one["name"] for one in event["features"][:3]], "time": ago(event["time"])}

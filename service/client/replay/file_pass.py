@@ -100,7 +100,13 @@ class FilePass:
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         for batch in self.table.batches(1 if asks else size):
             share = self._share(batch) if asks else ""
-            answer = self._learned(batch)
+            try:
+                answer = batch.send(self.session, path_of(self.given.model, "feedback", "batch"), self.table.queries)
+            except Failed as failed:
+                before = (
+                    f"\n  {counted(self.rows)} before that: learned by model {self.given.model}" if self.rows else ""
+                )
+                raise Failed(f"{failed}{before}") from None
             if self.writer is not None:
                 self.writer.writerows(self._lines(batch, answer, share))
             losses += [one for one in answer["losses"] if one is not None]
@@ -140,15 +146,6 @@ class FilePass:
             return ""
         shares = dict(zip(map(spelt, found["classes"]), found["probabilities"][0], strict=True))
         return json.dumps(shares, ensure_ascii=False) if shares else ""
-
-    def _learned(self, batch: Batch) -> Any:
-        try:
-            return batch.send(self.session, path_of(self.given.model, "feedback", "batch"), self.table.queries)
-        except Failed as failed:
-            if not self.rows:
-                raise
-            before = f"{counted(self.rows)} before that: learned by model {self.given.model}"
-            raise Failed(f"{failed}\n  {before}") from None
 
     def _measure(self) -> None:
         """Get the current metrics of the algorithms."""
