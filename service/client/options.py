@@ -62,7 +62,7 @@ def cost_of(text: str) -> tuple[str, float]:
 Task = Literal["classification", "regression"]
 Missing = Literal["error", "zero", "mean"]
 Name = Annotated[str, Argument(metavar="NAME", callback=model_name, help="Name of the model.")]
-Json = Annotated[bool, Option("--json", help="Print the API's document as it is.")]
+Json = Annotated[bool, Option("--json", help="Print JSON: the API's document, or what was done.")]
 Yes = Annotated[bool, Option("--yes", "--force", help="Do not ask.")]
 Params = Annotated[
     list[Any] | None,

@@ -75,7 +75,7 @@ def delete(
     *,
     names: Annotated[list[Any], Argument(metavar="NAME...", parser=model_name, help="Names of models.")],
     yes: Yes = False,
-    as_json: Annotated[bool, Option("--json", help="Print {deleted: [names]}.")] = False,
+    as_json: Json = False,
     service: Service,
 ) -> None:
     """Delete models, with their logs, snapshots and ids."""
@@ -120,8 +120,9 @@ def predict(
 ) -> None:
     """Predict one row; nothing changes."""
     with service.session() as session:
-        body = _stdin(values)
-        if body is None:
+        if values == [STDIN]:
+            body = _json(STDIN)
+        else:
             asked = {"track": track, "explain": explain, "interval": interval}
             body = {"features": _row(session, name, values)} | {own: value for own, value in asked.items() if value}
         _send(session, name, "predict", body, as_json)
@@ -140,8 +141,9 @@ def feedback(
 ) -> None:
     """Teach a model one row, or the label of a tracked prediction."""
     with service.session() as session:
-        body = _stdin(values)
-        if body is None:
+        if values == [STDIN]:
+            body = _json(STDIN)
+        else:
             if label is None:
                 raise Misused("--label, the true label, is missing")
             given = {"id": row_id, "prediction_id": prediction_id, "weight": weight}
@@ -151,11 +153,6 @@ def feedback(
             model = session.ask("GET", path_of(name))
             body["label"] = typed_label(model["config"]["task"], labels_of(model), label)
         _send(session, name, "feedback", body, as_json)
-
-
-def _stdin(values: list[str] | None) -> Any:
-    """The body from standard input if the only value is ``-``, else None."""
-    return _json(STDIN) if values == [STDIN] else None
 
 
 def _json(name: str) -> Any:

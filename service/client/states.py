@@ -21,7 +21,7 @@ from typer import Argument, Option, echo
 
 from service.client.display import counted
 from service.client.failures import Failed, Misused
-from service.client.options import NAME, model_name
+from service.client.options import NAME, Json, model_name
 from service.client.rows import confirm
 from service.client.session import Refused, Service, Session, path_of
 
@@ -32,7 +32,6 @@ TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 FILE_TYPE = {"Content-Type": "application/octet-stream"}
 
 Where = Annotated[list[str], Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
-Json = Annotated[bool, Option("--json", help="Print what was done as JSON.")]
 
 
 def export(
@@ -182,12 +181,23 @@ def _import_one(session: Session, source: IO[bytes], name: str, replace: bool, a
 
 
 def _import_all(session: Session, source: IO[bytes], file: str, replace: bool, as_json: bool) -> None:
-    """Import the models of a tar, and print what became of each even if the import is interrupted."""
+    """Import the models of a tar, and print what became of each, also if the import is interrupted."""
     done: dict[str, list[Any]] = {"imported": [], "replaced": [], "skipped": [], "refused": []}
     try:
         for name, state in _members(source, file):
-            became, reason = _import_member(session, name, state, replace)
-            done[became].append({"name": name, "detail": reason} if reason else name)
+            try:
+                model, digest = session.found(name), state_digest(state)
+                learned = model is not None and model["rows"] > 0
+                if model is not None and digest and digest == state_digest(_state(session, name, consistency="strong")):
+                    done["skipped"].append(name)
+                elif learned and not replace:
+                    other = "is here with another state; --overwrite replaces it"
+                    done["refused"].append({"name": name, "detail": other})
+                else:
+                    _put(session, name, state)
+                    done["replaced" if learned else "imported"].append(name)
+            except Refused as refused:
+                done["refused"].append({"name": name, "detail": str(refused)})
     finally:
         imported, replaced, skipped, _ = map(len, done.values())
         line = f"{counted(imported, 'model')} imported, {replaced:,} replaced, {skipped:,} there already"
@@ -214,24 +224,6 @@ def _members(source: IO[bytes], file: str) -> Iterator[tuple[str, bytes]]:
     if not whole:
         where = f"cut off or damaged after {counted(number, 'model')}" if number else "not a tar, or cut off"
         raise Failed(f"{file} is {where}; the state of one model is imported by NAME FILE")
-
-
-def _import_member(session: Session, name: str, state: bytes, replace: bool) -> tuple[str, str]:
-    """Import one model of a tar: "imported", "replaced", "skipped" or "refused", with the reason if it was refused.
-
-    ``Failed`` if the other models would fail as well.
-    """
-    try:
-        model, digest = session.found(name), state_digest(state)
-        learned = model is not None and model["rows"] > 0
-        if model is not None and digest and digest == state_digest(_state(session, name, consistency="strong")):
-            return "skipped", ""
-        if learned and not replace:
-            return "refused", "is here with another state; --overwrite replaces it"
-        _put(session, name, state)
-    except Refused as refused:
-        return "refused", str(refused)
-    return "replaced" if learned else "imported", ""
 
 
 def state_digest(state: bytes) -> str | None:
