@@ -48,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usage = f"\n  {shown} --help lists what there is" if hasattr(error, "ctx") else ""
         print(f"{shown}: {error.format_message()}{usage}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        print(f"{shown}: {error.filename or 'it cannot go on'}: {error.strerror or error}", file=sys.stderr)
+        return 1
     except Interrupted as interrupted:
         print(f"{shown}: interrupted", file=sys.stderr)
         return 128 + int(interrupted.args[0])

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +85,13 @@ def test_an_answer_is_told_value_by_value() -> None:
     words = "prediction true interval - probabilities b 75.0% a 25.0% class b contributions y -2 x 0.5"
     words += f" experts expert says ────── {'─' * 16} rls b 90.0%, a 10.0% dfop a 100.0%, b 0.0%"
     assert words.split() == display.described(answer).split()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no device that is always full")
+def test_a_full_disk_is_said_in_one_line() -> None:
+    """What a command cannot write ends it with status 1 and the reason, not with a traceback."""
+    command = [sys.executable, "-m", "service.client", "keys", "new", "me", "--scopes", "read"]
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    complained = "onepass keys: it cannot go on: No space left on device\n"
+    assert (1, complained) == (finished.returncode, finished.stderr)
