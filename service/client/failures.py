@@ -5,6 +5,7 @@ TyperException        exit status
     ├── Misused       2
     └── Refused       1, in session
 Interrupted           128 + the signal's number
+OSError               1
 """
 
 import typer

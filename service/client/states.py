@@ -29,7 +29,6 @@ SUFFIX = ".safetensors"
 PAGE = 1000  # models per page of the list
 TIMEOUT = httpx.Timeout(60.0, read=600.0, write=600.0)
 """Computing or checking the state of a large model takes the service a while."""
-FILE_TYPE = {"Content-Type": "application/octet-stream"}
 
 Where = Annotated[list[str], Argument(metavar="[NAME] FILE", help="-: standard output, or input.")]
 
@@ -77,14 +76,11 @@ def import_(
     name, file = _arguments(where)
     if name is None and file == "-":
         raise Misused("a tar is not read from standard input; the state of one model takes NAME -")
-    try:
-        with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
-            if name is None:
-                _import_all(session, source, file, replace, as_json)
-            else:
-                _import_one(session, source, name, replace, as_json)
-    except OSError as error:
-        raise Failed(f"{file}: {error.strerror}") from None
+    with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
+        if name is None:
+            _import_all(session, source, file, replace, as_json)
+        else:
+            _import_one(session, source, name, replace, as_json)
 
 
 def _arguments(given: list[str]) -> tuple[str | None, str]:
@@ -115,7 +111,8 @@ def state_of(session: Session, name: str) -> bytes:
 
 
 def _put(session: Session, name: str, state: bytes) -> httpx.Response:
-    return session.request("PUT", path_of(name, "state"), content=state, headers=FILE_TYPE, timeout=TIMEOUT)
+    kind = {"Content-Type": "application/octet-stream"}
+    return session.request("PUT", path_of(name, "state"), content=state, headers=kind, timeout=TIMEOUT)
 
 
 @contextmanager

@@ -7,8 +7,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from service.client.failures import Failed
-
 GREY, SIZE_INCHES, DPI, TITLE_CHARACTERS = "0.43", (10.0, 5.4), 160, 78
 LOG_FROM = 30.0  # ratio of the largest to the smallest error from which the axis is logarithmic
 WARM_UP = 0.02  # share of the first rows that the limits of the axis ignore
@@ -34,7 +32,7 @@ def write(
     """Draw a chart and save it; the suffix of the path, .svg or .png, decides the format.
 
     The title has a second line of smaller letters. Known curves are those of baselines; marks are a model's drifts and
-    switches. ``Failed`` if the file cannot be written.
+    switches.
     """
     import matplotlib as mpl  # noqa: PLC0415  an extra, which takes long to import
     from cycler import cycler  # noqa: PLC0415
@@ -70,7 +68,4 @@ def write(
         axes.set_title(textwrap.fill(title[0], TITLE_CHARACTERS), loc="left", pad=28, fontsize=13, fontweight="bold")
         # Below the axes: wherever it lay inside, one stream or another would run through it.
         figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=8.5, columnspacing=1.5)
-        try:
-            figure.savefig(path, dpi=DPI, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
-        except OSError as error:
-            raise Failed(f"{path} cannot be written: {error.strerror or error}") from error
+        figure.savefig(path, dpi=DPI, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
