@@ -1,7 +1,5 @@
 """A file as the options of a command describe it, and its pass through a model: each row is predicted, then learned."""
 
-import csv
-import io
 import json
 import re
 import time
@@ -137,11 +135,9 @@ class FilePass:
 
     def _share(self, batch: Batch) -> str:
         """The probabilities of a row that is not learned yet, as JSON; empty if it is refused: feedback says why."""
-        path, dropped = path_of(self.given.model, "predict", "batch"), io.StringIO()
-        csv.writer(dropped, lineterminator="").writerow(self.table.queries.values())
-        params = {"drop": dropped.getvalue()}
+        path, row = path_of(self.given.model, "predict", "batch"), self.table.written(batch.rows, self.table.features)
         try:
-            found = self.session.ask("POST", path, params=params, headers=CSV_TYPE, content=batch.body)
+            found = self.session.ask("POST", path, headers=CSV_TYPE, content=row)
         except Refused:
             return ""
         shares = dict(zip(map(spelt, found["classes"]), found["probabilities"][0], strict=True))

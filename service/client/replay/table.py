@@ -11,7 +11,7 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from typer import Argument, Option
 from service.client.display import shortened, suggested
 from service.client.failures import Failed
 from service.client.options import matching
-from service.client.replay.columns import NAMES_SHOWN, columns_of, described
+from service.client.replay.columns import NAMES_SHOWN, Column, columns_of, described
 from service.client.session import Refused, Session
 
 SAMPLE_ROWS, SAMPLE_BYTES = 1000, 2**20
@@ -142,15 +142,19 @@ class Table:
     def batches(self, size: int) -> Iterator[Batch]:
         """Read rows on demand, ``size`` at a time, up to the limit; ``Failed`` at one that is malformed."""
         rows, first = islice(self._labelled(), self._given.limit), 1
-        columns = [(name, column.notation.plain) for name, column in self.columns.items()]
         while some := [*islice(rows, size)]:
-            body = io.StringIO(newline="")
-            writer = csv.writer(body)
-            writer.writerow(self.columns)
-            writer.writerows([plain(cells[name]) for name, plain in columns] for cells, _ in some)
-            yield Batch(some, first, body.getvalue().encode())
+            yield Batch(some, first, self.written(some, self.columns.values()))
             first += len(some)
         self._rows.close()  # what is left of the file is not read
+
+    def written(self, rows: Sequence[Row], columns: Iterable[Column]) -> bytes:
+        """Columns of rows as CSV that the service reads."""
+        forms = [(column.name, column.notation.plain) for column in columns]
+        body = io.StringIO(newline="")
+        writer = csv.writer(body)
+        writer.writerow([name for name, _ in forms])
+        writer.writerows([plain(cells[name]) for name, plain in forms] for cells, _ in rows)
+        return body.getvalue().encode()
 
     def _labelled(self) -> Iterator[Row]:
         label = self._given.label
