@@ -7,7 +7,7 @@ from typer import Option, echo
 
 from service.client.display import ago, described, figure, lead, percent, shortened, spelt, table
 from service.client.options import Json, Name
-from service.client.replay.report import cells, cost_lines
+from service.client.replay.report import cells, cost_lines, measures_of
 from service.client.session import Service, path_of
 
 SPARE = ("updated", "algorithm", "rows/s", "phase", "challengers", "last drift", "baseline")
@@ -117,9 +117,10 @@ def _named(features: Sequence[Any]) -> list[str]:
 def _scores(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
     """Lines for all rows, for the last ones, and for each baseline."""
     paired, window = metrics.get("paired"), metrics["window"]
-    spans = [("all rows", metrics["overall"]), (f"last {window['rows']:,}", window)]
-    spans += [] if paired is None else [("rows the baseline predicted", paired["overall"])]
-    return cells(spans + [(name.replace("_", " "), found) for name, found in metrics["baselines"].items()])
+    spans = {"all rows": metrics["overall"], f"last {window['rows']:,}": window}
+    spans |= {} if paired is None else {"rows the baseline predicted": paired["overall"]}
+    measures = measures_of(metrics["overall"])
+    return [cells(name.replace("_", " "), found, measures) for name, found in (spans | metrics["baselines"]).items()]
 
 
 def _heaviest(title: str, experts: Sequence[Mapping[str, Any]] | None) -> dict[str, list[Mapping[str, Any]]]:

@@ -106,13 +106,13 @@ def compare(
         done = FilePass(session, given, table, body, algorithms or entrants_of(USUAL[body["task"]]))
         done.run()
         labels = session.ask("GET", path_of(given.model))["info"].get("labels")
-    done.entrants = report.ranked(done.entrants)
+    done.entrants.sort(key=lambda one: one.loss)
     document, best = _reported(done), done.entrants[0]
     # Features and labels are those of the file: with them declared a mistyped name or label is refused, not learned.
     create = best.body | body | ({"labels": labels} if labels else {})
     request = _curl(Service(url).address, given.model, create)
     verdict = f"{best.line} was the best algorithm"
-    if report.not_beaten(best.metrics):
+    if report.not_beaten(best):
         verdict = f"no algorithm is better than an answer that needs no model; {best.line} was the best of them"
     given.say(f"{verdict}; this creates it:\n\n{request}")
     if given.as_json:
@@ -124,7 +124,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
     """Print the tables with notes and draw the chart; return the same as a document."""
     given, table, entrants, metrics = done.given, done.table, done.entrants, done.entrants[0].metrics
     title = f"{table.name}: {given.label if entrants[1:] else entrants[0].line}"
-    measure, warnings = report.measure_of(metrics), report.notes(entrants, dict(given.cost or ()))
+    measure, warnings = entrants[0].measure, report.notes(entrants, dict(given.cost or ()))
     tables = [report.scores(entrants), "" if entrants[1:] else report.classes(metrics)]
     lines = [title, "\n\n".join(filter(None, tables)), "", f"{done}"]
     if table.skipped:

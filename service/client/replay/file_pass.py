@@ -16,7 +16,7 @@ from service.client.failures import Failed
 from service.client.options import Costs, Missing, Task, model_name
 from service.client.replay import chart
 from service.client.replay.chart import Curve
-from service.client.replay.report import COST, Entrant, compared, measure_of
+from service.client.replay.report import COST, Entrant, compared
 from service.client.replay.table import CSV_TYPE, Batch, ReadOptions, Table
 from service.client.session import Refused, Session, path_of
 
@@ -154,7 +154,7 @@ class FilePass:
 
     def curves(self) -> tuple[dict[str, Curve], dict[str, Curve]]:
         """The scores over the last rows of algorithms and of baselines."""
-        entrants, metrics, measure = self.entrants, self.entrants[0].metrics, measure_of(self.entrants[0].metrics)
+        entrants, metrics, measure = self.entrants, self.entrants[0].metrics, self.entrants[0].measure
         if measure == COST:
             return {one.line: one.costs for one in entrants}, {"cheapest constant answer": self._constant}
         own = {one.line: _history(one.metrics, measure, compared(one.metrics, "window")[measure]) for one in entrants}

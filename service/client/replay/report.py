@@ -45,11 +45,26 @@ class Entrant:
         values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.params.items()}
         return ":".join([self.algorithm, *(f"{name}={value}" for name, value in values.items())])
 
+    @property
+    def measure(self) -> str:
+        """What ranks it: the mean cost if classes have costs, else accuracy or squared error."""
+        return measures_of(compared(self.metrics))[0]
+
+    @property
+    def loss(self) -> float:
+        """What ranks it as a loss."""
+        return _loss(compared(self.metrics), self.measure)
+
     def document(self) -> dict[str, Any]:
         """Its results as JSON."""
         reached = _with_cost(self.metrics["overall"])
-        shown = {name: reached[name] for name in MEASURES if name in reached}
+        shown = {name: reached[name] for name in measures_of(reached)}
         return {"name": self.name, **self.body, **shown, "difference": self.difference, "metrics": self.metrics}
+
+
+def measures_of(scores: Scores) -> list[str]:
+    """The measures among scores, the one that ranks models first."""
+    return [each for each in MEASURES if each in scores]
 
 
 def _with_cost(scores: Scores) -> dict[str, Any]:
@@ -62,21 +77,10 @@ def compared(metrics: Scores, span: str = "overall") -> dict[str, Any]:
     return _with_cost(metrics[span]) | {each: paired[each] for each in ("mse", "mae") if paired.get(each) is not None}
 
 
-def measure_of(metrics: Scores) -> str:
-    """What ranks models: the mean cost if classes have costs, else accuracy or squared error."""
-    reached = _with_cost(metrics["overall"])
-    return next(each for each in MEASURES if each in reached)
-
-
 def _loss(scores: Scores, measure: str) -> float:
     """A score as a loss; an undefined one is infinite."""
     value = scores.get(measure)
     return math.inf if value is None else -value if measure == "accuracy" else value
-
-
-def ranked(entrants: Sequence[Entrant]) -> list[Entrant]:
-    """Sort the best first."""
-    return sorted(entrants, key=lambda one: _loss(compared(one.metrics), measure_of(one.metrics)))
 
 
 def _baselines(metrics: Scores) -> dict[str, Scores]:
@@ -94,32 +98,27 @@ def shown(measure: str, value: float | None) -> str:
     return f"{value:.2%}" if measure.endswith(("accuracy", "recall", "precision")) else f"{value:.5g}"
 
 
-def cells(found: Sequence[tuple[str, Scores]]) -> list[dict[str, str]]:
-    """Lines of a table of scores, each with its name; a measure that a line lacks is empty."""
-    measures = [each for each in MEASURES if any(each in scores for _, scores in found)]
-    return [
-        {"": name} | {each.replace("_", " "): shown(each, scores[each]) if each in scores else "" for each in measures}
-        for name, scores in found
-    ]
+def cells(name: str, found: Scores, measures: Sequence[str]) -> dict[str, str]:
+    """A line of a table of scores; a measure that the scores lack is empty."""
+    known = {each: shown(each, found[each]) if each in found else "" for each in measures}
+    return {"": name} | {each.replace("_", " "): text for each, text in known.items()}
 
 
 def scores(entrants: Sequence[Entrant]) -> str:
     """A table of algorithms and baselines, the best first; several algorithms show how far each is behind."""
     first = entrants[0].metrics
-    measure, rarest = measure_of(first), next(iter(_rare(first)), None)
+    measures, rarest = measures_of(compared(first)), next(iter(_rare(first)), None)
     own = next((one.name for one in entrants if one.difference is None), "")
-    behind, unit = (f"squared error above {own}'s", -1) if measure == "mse" else (f"points behind {own}", -100)
-    lines: list[tuple[str, Scores, dict[str, str]]] = [(name, found, {}) for name, found in _baselines(first).items()]
+    behind, unit = (f"squared error above {own}'s", -1) if "mse" in measures else (f"points behind {own}", -100)
+    lines = [(_loss(found, measures[0]), cells(name, found, measures)) for name, found in _baselines(first).items()]
     for one in entrants:
-        more = {}
+        line = cells(one.line, compared(one.metrics), measures)
         if entrants[1:] and rarest is not None:
-            more[f"recall of {rarest:.20}"] = shown("recall", one.metrics["overall"]["per_class"][rarest]["recall"])
-        if entrants[1:] and measure != COST:
-            more[behind] = lead(one.difference or {}, unit)
-        lines.append((one.line, compared(one.metrics), more))
-    lines.sort(key=lambda line: _loss(line[1], measure))
-    named = cells([(name, found) for name, found, _ in lines])
-    return table([line | more for line, (*_, more) in zip(named, lines, strict=True)], SPARE)
+            line[f"recall of {rarest:.20}"] = shown("recall", one.metrics["overall"]["per_class"][rarest]["recall"])
+        if entrants[1:] and COST not in measures:
+            line[behind] = lead(one.difference or {}, unit)
+        lines.append((one.loss, line))
+    return table([line for _, line in sorted(lines, key=lambda one: one[0])], SPARE)
 
 
 def classes(metrics: Scores) -> str:
@@ -164,24 +163,23 @@ def _rare(metrics: Scores) -> dict[str, Scores]:
     return dict(sorted(rare, key=lambda each: each[1]["support"]))
 
 
-def not_beaten(metrics: Scores) -> list[str]:
-    """The baselines that are at least as good as a model, each with its score."""
-    measure = measure_of(metrics)
-    own = _loss(compared(metrics), measure)
+def not_beaten(entrant: Entrant) -> list[str]:
+    """The baselines that are at least as good as an algorithm, each with its score."""
+    measure = entrant.measure
     return [
         f"{name} ({measure.replace('_', ' ')} {shown(measure, found[measure])})"
-        for name, found in _baselines(metrics).items()
-        if name != "served" and found.get(measure) is not None and _loss(found, measure) <= own
+        for name, found in _baselines(entrant.metrics).items()
+        if name != "served" and found.get(measure) is not None and _loss(found, measure) <= entrant.loss
     ]
 
 
 def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
     """Warn if the best algorithm does not beat a baseline, misses a rare class or ties, and of costs without rows."""
     best, metrics = entrants[0], entrants[0].metrics
-    warnings = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(metrics)]
+    warnings = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(best)]
     found = metrics["overall"].get("per_class") or {}
     rows = sum(one["support"] for one in found.values())
-    if measure_of(metrics) != COST:
+    if best.measure != COST:
         for name, one in _rare(metrics).items():
             if (one["recall"] or 0) < RECALL_LOW:
                 cost = min(round((rows - one["support"]) / one["support"]), COST_MAX)

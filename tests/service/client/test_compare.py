@@ -160,7 +160,7 @@ def test_the_usual_algorithms_learn_the_task(task: str) -> None:
 def test_the_better_is_first() -> None:
     """What has no score is last; errors are of the rows of the baseline: a first row far from 0 decides nothing."""
     given = [entrant("none", None), entrant("worse", 0.7), entrant("better", 0.8)]
-    assert ["better", "worse", "none"] == [one.name for one in report.ranked(given)]
+    assert ["better", "worse", "none"] == [one.name for one in sorted(given, key=lambda one: one.loss)]
 
     def of(name: str, first: float, later: float) -> Entrant:
         paired = {"overall": {"mse": later, "mae": later}}
@@ -168,9 +168,9 @@ def test_the_better_is_first() -> None:
         metrics = {"overall": {"mse": first + later, "mae": 1.0, "r2": 0.0}, "paired": paired, "baselines": baselines}
         return Entrant(name, name, {}, metrics)
 
-    better, worse = report.ranked([of("worse", 1e6, 0.7), of("better", 3e6, 0.4)])
+    better, worse = sorted([of("worse", 1e6, 0.7), of("better", 3e6, 0.4)], key=lambda one: one.loss)
     assert ("better", "worse") == (better.name, worse.name)
-    assert [[], ["last value (mse 0.5)"]] == [report.not_beaten(one.metrics) for one in (better, worse)]
+    assert [[], ["last value (mse 0.5)"]] == [report.not_beaten(one) for one in (better, worse)]
     shown = [line.split()[:1] for line in report.scores([better, worse]).splitlines()[2:]]
     assert [["better"], ["last"], ["worse"]] == shown
 
@@ -179,7 +179,7 @@ def test_baselines_that_are_as_good_are_said() -> None:
     """Of the best algorithm; equal is not better."""
     both = ["no change", "majority"]
     for score, rivals in ((0.4, both), (0.5, both), (0.55, both[1:]), (0.7, [])):
-        found = report.not_beaten(entrant("one", score).metrics)
+        found = report.not_beaten(entrant("one", score))
         assert rivals == [one.partition(" (")[0] for one in found]
 
 
@@ -215,7 +215,7 @@ def test_with_costs_these_are_what_counts(mean: float, warned: bool) -> None:
     other = replace(other, difference={"mean": 0.0, "low": -1.0, "high": 1.0})
     said = report.notes([one, other], {"fail": 2})
     assert (["own is no better than always ok (mean cost 0.9)"] if warned else []) == said
-    assert ["other", "own"] == [each.name for each in report.ranked([one, other])]
+    assert ["other", "own"] == [each.name for each in sorted([one, other], key=lambda one: one.loss)]
 
 
 @pytest.mark.slow_but("1-accuracy", "300-mse")
