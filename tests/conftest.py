@@ -1,6 +1,7 @@
 """For all tests."""
 
 import gc
+import signal
 from collections import Counter
 from collections.abc import Generator
 from fnmatch import fnmatchcase
@@ -36,6 +37,15 @@ MODULE_SHARE_MAX, WHOLE = 0.06, 200
 """The largest share of CPU time that one module of ``make test`` may take, judged where so many modules ran."""
 cpu_s: Counter[str] = Counter()
 """CPU time of each module, here and in the processes of pytest-xdist that have ended."""
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Generator[None]:
+    """What a command makes of signals, which is for the life of its process, ends with the test."""
+    ends = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for each, action in ends.items():
+        signal.signal(each, action)
 
 
 @pytest.hookimpl(wrapper=True)

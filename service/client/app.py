@@ -2,8 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -37,13 +36,15 @@ EPILOG = "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status."""
+    """Run a command, which signals interrupt from then on; its exit status."""
     given = sys.argv[1:] if arguments is None else [*arguments]
     named = next((one for one in given if not one.startswith("-")), "")
     shown = f"onepass {named}" if named in COMMANDS else "onepass"
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is not signal.SIG_IGN:  # nohup and background jobs rely on what they ignore
+            signal.signal(each, _interrupt)
     try:
-        with _interruptible():
-            return get_command(_typer(named)).main(given, "onepass", standalone_mode=False) or 0
+        return get_command(_typer(named)).main(given, "onepass", standalone_mode=False) or 0
     except typer.TyperException as error:
         usage = f"\n  {shown} --help lists what there is" if hasattr(error, "ctx") else ""
         print(f"{shown}: {error.format_message()}{usage}", file=sys.stderr)
@@ -54,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as interrupted:
         print(f"{shown}: interrupted", file=sys.stderr)
         return 128 + int(interrupted.args[0])
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise Interrupted(number)  # so that nothing half done is left behind
 
 
 def _typer(named: str) -> typer.Typer:
@@ -101,20 +106,3 @@ def _spread(function: Callable[..., int | None]) -> Callable[..., int | None]:
     run.__signature__ = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]
     run.__doc__ = function.__doc__
     return run
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Raise ``Interrupted`` at a signal that ends the command, so that nothing half done is left behind."""
-
-    def interrupt(number: int, _: object) -> None:
-        raise Interrupted(number)
-
-    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    # Ignored signals stay ignored: nohup and background jobs rely on it.
-    before = {each: signal.signal(each, interrupt) for each in ends if signal.getsignal(each) is not signal.SIG_IGN}
-    try:
-        yield
-    finally:
-        for each, action in before.items():
-            signal.signal(each, action)
