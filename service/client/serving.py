@@ -17,7 +17,7 @@ from typer import Option
 
 from service import logs, memory_limit
 from service.client import private, sources
-from service.client.display import grid, width
+from service.client.display import width
 from service.client.failures import Failed, Misused
 from service.client.options import Json
 from service.server import exposure, tls
@@ -113,12 +113,12 @@ def settings(
 
 def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
     """List each setting on a line, with its meaning below."""
-    cells = [(name, row["value"], row["default"]) for name, row in rows.items()]
-    dashed = [["-" if cell in (None, "") else cell for cell in line] for line in cells]
-    head, *lines = textwrap.dedent(grid([("SETTING", "VALUE", "DEFAULT"), *dashed])).splitlines()
     fill = textwrap.TextWrapper(min(width(), COLUMNS_MAX), initial_indent="    ", subsequent_indent="    ").fill
-    described = [f"{line}\n{fill(row['meaning'])}" for line, row in zip(lines, rows.values(), strict=True)]
-    return "\n".join([head, *described])
+    lines = [f"{'SETTING':26}  {'VALUE':20}  DEFAULT"]
+    for name, row in rows.items():
+        value, default = ("-" if row[each] in (None, "") else str(row[each]) for each in ("value", "default"))
+        lines += [f"{name:26}  {value:20}  {default}", fill(row["meaning"])]
+    return "\n".join(lines)
 
 
 def _usable(found: sources.Sourced, descriptor: int | None = None) -> tuple[Settings, dict[str, Any]]:
