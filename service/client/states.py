@@ -79,8 +79,13 @@ def import_(
     with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
         if name is None:
             _import_all(session, source, file, replace, as_json)
-        else:
-            _import_one(session, source, name, replace, as_json)
+            return
+        model = session.found(name)
+        if model is not None and model["rows"] and not replace:
+            confirm(f"replace {name}", model["rows"])
+        response = _put(session, name, source.read())
+    made, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
+    echo(response.content if as_json else f"{name} {done}: {counted(made['rows'])}, version {made['version']:,}")
 
 
 def _arguments(given: list[str]) -> tuple[str | None, str]:
@@ -91,9 +96,8 @@ def _arguments(given: list[str]) -> tuple[str | None, str]:
 
 def _named(models: list[dict[str, str]], became: str) -> str:
     """Say how many models were left out or refused, then the reason for each on a line."""
-    return "\n  ".join(
-        [f"{counted(len(models), 'model')} {became}", *(f"{one['name']}: {one['detail']}" for one in models)]
-    )
+    reasons = [f"{one['name']}: {one['detail']}" for one in models]
+    return "\n  ".join([f"{counted(len(models), 'model')} {became}", *reasons])
 
 
 def _state(session: Session, name: str, **params: str) -> bytes:
@@ -166,15 +170,6 @@ def _listed(session: Session) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------------------------ import
-
-
-def _import_one(session: Session, source: IO[bytes], name: str, replace: bool, as_json: bool) -> None:
-    model = session.found(name)
-    if model is not None and model["rows"] and not replace:
-        confirm(f"replace {name}", model["rows"])
-    response = _put(session, name, source.read())
-    made, done = response.json(), "made" if response.status_code == httpx.codes.CREATED else "replaced"
-    echo(response.content if as_json else f"{name} {done}: {counted(made['rows'])}, version {made['version']:,}")
 
 
 def _import_all(session: Session, source: IO[bytes], file: str, replace: bool, as_json: bool) -> None:

@@ -190,9 +190,8 @@ def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
             warnings.append(f"{best.line} is not distinguishable from {names}: the interval holds 0")
     seen = [name for name, one in found.items() if one["support"]]
     unknown = [name for name in costs if name not in seen] if len(found) <= CLASSES_NAMED else []
-    return warnings + [
-        f"no row is labelled `{name}`: its cost has no effect{suggested(name, seen)}" for name in unknown
-    ]
+    warnings += [f"no row is labelled `{name}`: its cost has no effect{suggested(name, seen)}" for name in unknown]
+    return warnings
 
 
 def _tied(entrants: Sequence[Entrant]) -> list[str]:
