@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, BadParameter, Option
 
-from service.client.options import Json, matching
+from service.client.options import matching
 
 SECRET_BYTES = 32
 key_name = matching(r"[A-Za-z0-9._@-]{1,64}", "at most 64 letters, digits, '.', '_', '@' and '-'")

@@ -26,12 +26,12 @@ _OWN = {"ONEPASS_LOG_LEVEL": "warning", "ONEPASS_LOG_FORMAT": "console", "ONEPAS
 
 
 @contextmanager
-def service(port: int = 0, **more: str) -> Iterator[str]:
-    """Start a service with additional settings, yield its URL, then stop it; ``Failed`` if it does not start."""
+def session(port: int = 0, **more: str) -> Iterator[Session]:
+    """Start a service with additional settings, open a session, then stop it; ``Failed`` if it does not start."""
     hidden = {f"ONEPASS_{name}{end}" for name in _NOT_SHARED for end in ("", "_FILE")}
     with tempfile.TemporaryDirectory(prefix="onepass-") as place:
-        own = _OWN | {"ONEPASS_DATA_DIR": f"{place}/data"} | more
-        shared = {name: value for name, value in os.environ.items() if name.upper() not in hidden | own.keys()}
+        settings = _OWN | {"ONEPASS_DATA_DIR": f"{place}/data"} | more
+        shared = {name: value for name, value in os.environ.items() if name.upper() not in hidden | settings.keys()}
         log = Path(place) / "service.log"
         with log.open("wb") as errors:
             child = subprocess.Popen(  # noqa: S603  our own interpreter and package
@@ -39,7 +39,7 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=shared | own,
+                env=shared | settings,
                 cwd=place,  # a directory without settings files of the operator
                 start_new_session=True,  # Ctrl-C in the terminal ends the command, which ends the service
             )
@@ -48,20 +48,14 @@ def service(port: int = 0, **more: str) -> Iterator[str]:
             if found is None:
                 lines = [line for line in log.read_text(errors="replace").splitlines() if _NO_REASON not in line]
                 raise Failed("the private service did not start: " + (lines[-1] if lines else "its log is empty"))
-            yield found[0]
+            with Session(found[0], patience_s=PATIENCE_S, stays=False, trust_env=False) as own:
+                yield own
         finally:
             try:
                 child.communicate(timeout=STOP_TIMEOUT_S)  # closes its standard input
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
-
-
-@contextmanager
-def session(port: int = 0, **more: str) -> Iterator[Session]:
-    """Start a private service, and open a session with it."""
-    with service(port, **more) as url, Session(url, patience_s=PATIENCE_S, stays=False, trust_env=False) as own:
-        yield own
 
 
 def free_port(port: int, host: str = "127.0.0.1") -> int:

@@ -60,15 +60,15 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
     """A service without keys, shared by all tests; each uses its own model names."""
-    with private.service() as found:
-        yield found
+    with private.session() as found:
+        yield found.url
 
 
 @pytest.fixture(scope="session")
 def locked_url() -> Iterator[str]:
     """A service that requires one of KEYS."""
-    with private.service(ONEPASS_API_KEYS=",".join(KEYS.values())) as found:
-        yield found
+    with private.session(ONEPASS_API_KEYS=",".join(KEYS.values())) as found:
+        yield found.url
 
 
 @pytest.fixture(scope="session")

@@ -31,8 +31,8 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def empty_url(store):
     """A service on that store."""
-    with private.service(ONEPASS_REDIS_URL=store) as found:
-        yield found
+    with private.session(ONEPASS_REDIS_URL=store) as found:
+        yield found.url
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

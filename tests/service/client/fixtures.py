@@ -8,7 +8,7 @@ import json
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from email.message import Message
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from service.client import app, private
+from service.client.session import Session
 
 Shell = Callable[..., tuple[int, str, str]]
 Answer = Callable[[str], tuple[int, bytes] | None]
@@ -27,8 +28,8 @@ Posted = tuple[str, Message, bytes]
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
     """A service, one for all tests of a worker: each test names its own models."""
-    with private.service(ONEPASS_CHALLENGERS_MAX="32") as running:
-        yield running
+    with private.session(ONEPASS_CHALLENGERS_MAX="32") as running:
+        yield running.url
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def replay(shell: Shell, url: str) -> Shell:
 @pytest.fixture
 def compare(shell: Shell, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Run ``onepass compare`` in an empty directory; its private service is that of the tests."""
-    monkeypatch.setattr(private, "service", lambda *_, **__: nullcontext(url))
+    monkeypatch.setattr(private, "session", lambda *_, **__: Session(url))
     monkeypatch.delenv("ONEPASS_URL")
     monkeypatch.chdir(tmp_path)
     return lambda file, *more: shell("compare", file, "--label", "y", *more)

@@ -103,7 +103,7 @@ def test_the_port_of_the_page(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> 
         ports.append(port)
         raise Failed("not started")
 
-    monkeypatch.setattr(command.private, "service", failing)
+    monkeypatch.setattr(command.private, "session", failing)
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         monkeypatch.setenv("ONEPASS_PORT", str(taken))

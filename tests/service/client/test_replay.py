@@ -250,7 +250,7 @@ def test_what_a_private_service_does_not_share(monkeypatch: pytest.MonkeyPatch) 
     own = ("api_keys", "redis_url", "webhooks", "host", "tls_cert", "cors_origins", "min_replicas", "drain_s")
     for name in (*own, "body_limit_mb"):
         monkeypatch.setenv(f"ONEPASS_{name.upper()}", "theirs")
-    with pytest.raises(Failed), private.service():
+    with pytest.raises(Failed), private.session():
         pass
     assert {"ONEPASS_BODY_LIMIT_MB"} == {name for name, value in seen.items() if value == "theirs"}
 

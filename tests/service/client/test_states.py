@@ -93,8 +93,8 @@ def filled(empty: str) -> str:
 @pytest.fixture(scope="module")
 def second() -> Iterator[str]:
     """Another service, on a store of its own."""
-    with private.service() as running:
-        yield running
+    with private.session() as running:
+        yield running.url
 
 
 @pytest.fixture

@@ -62,8 +62,8 @@ console.log(JSON.stringify([rows, predicted.data!.prediction, metrics.data!.over
 @pytest.fixture(scope="module")
 def served():
     """The address of a service that starts empty."""
-    with private.service() as url:
-        yield url
+    with private.session() as found:
+        yield found.url
 
 
 @pytest.fixture
