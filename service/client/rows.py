@@ -123,8 +123,9 @@ def predict(
         if values == [STDIN]:
             body = _json(STDIN)
         else:
-            asked = {"track": track, "explain": explain, "interval": interval}
-            body = {"features": _row(session, name, values)} | {own: value for own, value in asked.items() if value}
+            asked = {"track": track or None, "explain": explain or None, "interval": interval}
+            body = {option: value for option, value in asked.items() if value is not None}
+            body["features"] = _row(session, name, values)
         _send(session, name, "predict", body, as_json)
 
 

@@ -115,6 +115,13 @@ def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:
     assert 3 == len(json.loads(shell("predict", "plain", "-", stdin=table)[1])["predictions"])
 
 
+def test_an_interval_of_nothing_is_refused(shell: Shell) -> None:
+    """0 is a share that was given, not one that was left out."""
+    shell("create", "bounded", "--task", "regression", "--features", "x")
+    status, said, complained = shell("predict", "bounded", "x=1", "--interval", "0")
+    assert (1, "", True) == (status, said, "interval" in complained)
+
+
 def test_values_are_what_the_model_declares(shell: Shell, url: str) -> None:
     """The same text is a number, a string or a boolean, as the feature and the labels are declared."""
     features = "size,shop:categorical,new:boolean,at:time"
