@@ -79,15 +79,17 @@ def delete(
     service: Service,
 ) -> None:
     """Delete models, with their logs, snapshots and ids."""
-    with service.session() as session:
-        for name in names:
-            if not yes:
-                confirm(f"delete {name}", session.ask("GET", path_of(name))["rows"])
-            session.request("DELETE", path_of(name))
-            if not as_json:
-                print(f"{name} deleted")
-    if as_json:
-        print(json.dumps({"deleted": names}))
+    deleted: list[str] = []
+    try:
+        with service.session() as session:
+            for name in names:
+                if not yes:
+                    confirm(f"delete {name}", session.ask("GET", path_of(name))["rows"])
+                session.request("DELETE", path_of(name))
+                deleted.append(name)
+    finally:
+        if deleted:
+            print(json.dumps({"deleted": deleted}) if as_json else "\n".join(f"{name} deleted" for name in deleted))
 
 
 def confirm(action: str, rows: int) -> None:

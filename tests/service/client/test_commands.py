@@ -115,6 +115,13 @@ def test_json_is_the_api_s_document(shell: Shell, url: str) -> None:
     assert 3 == len(json.loads(shell("predict", "plain", "-", stdin=table)[1])["predictions"])
 
 
+def test_what_was_deleted_is_told_also_if_another_cannot_be(shell: Shell) -> None:
+    """As JSON too, where the second model is not there."""
+    shell("create", "gone", "--task", "regression")
+    status, said, complained = shell("delete", "gone", "never-there", "--yes", "--json")
+    assert (1, {"deleted": ["gone"]}, True) == (status, json.loads(said), "never-there" in complained)
+
+
 def test_an_interval_of_nothing_is_refused(shell: Shell) -> None:
     """0 is a share that was given, not one that was left out."""
     shell("create", "bounded", "--task", "regression", "--features", "x")
