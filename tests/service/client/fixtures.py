@@ -66,7 +66,7 @@ def replay(shell: Shell, url: str) -> Shell:
 @pytest.fixture
 def compare(shell: Shell, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Run ``onepass compare`` in an empty directory; its private service is that of the tests."""
-    monkeypatch.setattr(private, "session", lambda *_, **__: Session(url))
+    monkeypatch.setattr(private, "session", lambda *_, **__: Session(url, stays=False))
     monkeypatch.delenv("ONEPASS_URL")
     monkeypatch.chdir(tmp_path)
     return lambda file, *more: shell("compare", file, "--label", "y", *more)

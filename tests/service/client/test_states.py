@@ -15,7 +15,7 @@ import pytest
 
 from service.client import private, states
 from service.client.failures import Interrupted
-from service.client.session import Session
+from service.client.session import Refused, Session
 from service.client.states import state_digest, state_of
 from tests.service.client.fixtures import Shell, answering
 
@@ -92,8 +92,11 @@ def filled(empty: str) -> str:
 
 @pytest.fixture(scope="module")
 def second() -> Iterator[str]:
-    """Another service, on a store of its own."""
+    """Another service, on a store of its own; its errors name no page, as it ends with the command."""
     with private.session() as running:
+        with pytest.raises(Refused, match="422") as refused:
+            running.ask("GET", "/models?limit=0")
+        assert "/problems/" not in str(refused.value)
         yield running.url
 
 
