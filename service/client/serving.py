@@ -161,7 +161,7 @@ def _compile_kernels() -> bool:
     try:
         ready = kernels.kernels_at_hand()
         if ready is None:
-            logger.info("compiling kernels, once per installation: 50 s on two idle cores")
+            logger.info("compiling kernels, once per installation: 35 s on two idle cores")
             compiling.compile_missing()
     except (kernels.CannotCompile, OSError) as error:
         logger.error("%s", error)  # noqa: TRY400  the message says all
