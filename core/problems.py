@@ -84,7 +84,14 @@ class Invalid(ValueError):
 
 
 class Conflict(ValueError):
-    """The model's state does not allow the input, which is valid in itself; nothing has changed."""
+    """The model's state does not allow the input, which is valid in itself; nothing has changed.
+
+    ``field`` is the field of the request at fault, else the model that the path names.
+    """
+
+    def __init__(self, problem: str, field: str = "name") -> None:
+        super().__init__(problem)
+        self.field = field
 
 
 def refuse(problems: Sequence[Problem]) -> None:

@@ -46,12 +46,14 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     config, schema = changed(model.config, asked), model.prediction_schema
     lagged = [name for name, one in model.challengers.items() if one.parts.config.lags]
     if lagged and config.labels != model.config.labels:
-        raise Conflict(f"challenger {lagged[0]} has lags, with a column per label: delete it before labels are added")
+        why = f"challenger {lagged[0]} has lags, with a column per label: delete it before labels are added"
+        raise Conflict(why, LABELS)
     if asked.get(RETIRED) is not None:
         retired = _retired(model, config, retired, asked[RETIRED])
     then: Any = "drop" if config.labels_due is None else config.labels_due["then"]
     if then != "drop" and any(same(then["label"], one) for one in retired):
-        raise Conflict("labels_due learns a label that is retired: change labels_due, or bring the label back")
+        field = "labels_due" if asked.get(RETIRED) is None else RETIRED
+        raise Conflict("labels_due learns a label that is retired: change labels_due, or bring the label back", field)
     in_force = None if schema is None else schema.features
     if asked.get("ignore") is not None and in_force is not None:
         parse_ignored(config.ignore, in_force)
@@ -97,7 +99,7 @@ def _retired(model: Model, config: Config, retired: Sequence[Label], named: obje
     refuse([Problem(f"{RETIRED}[{at}]", "is not a label of this model", known) for at in strange])
     gone = {*labels.find([*retired, *new])}
     if len(labels) - len(gone) < 2:
-        raise Conflict("fewer than two labels would be left to predict")
+        raise Conflict("fewer than two labels would be left to predict", RETIRED)
     return tuple([label for at, label in enumerate(labels.labels) if at in gone])
 
 
@@ -105,9 +107,9 @@ def _extended_features(model: Model, added: object) -> tuple[Feature, ...] | Non
     """The present features with additional categories; None if they have them all."""
     schema = model.prediction_schema
     if schema is None:
-        raise Conflict("the model has no features yet: the first feedback row determines them")
+        raise Conflict("the model has no features yet: the first feedback row determines them", CATEGORIES)
     if model.phase == "overlap":
-        raise Conflict("a change of features is under way: complete or abort it first")
+        raise Conflict("a change of features is under way: complete or abort it first", CATEGORIES)
     if not isinstance(schema, Schema):
         raise Invalid.of(CATEGORIES, f"{model.config.algorithm_id} takes rows with any names: there are no categories")
     found = with_categories(schema.features, added, CATEGORIES)

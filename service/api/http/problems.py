@@ -156,8 +156,8 @@ def _refusal(error: Exception) -> Refusal:
         headers["Accept-Encoding"] = "gzip"
     problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | errors.OnepassError) else ()
     detail = error.detail if isinstance(error, errors.OnepassError) else str(error)
-    if not problems and isinstance(error, Conflict | errors.RequestConflict):  # with the model that the path names
-        problems = [Problem("name", detail)]
+    if not problems and isinstance(error, Conflict | errors.RequestConflict):
+        problems = [Problem(getattr(error, "field", "name"), detail)]  # else the model that the path names
     return Refusal(status, _slug(type(error)), detail, problems, headers, more)
 
 

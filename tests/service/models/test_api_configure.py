@@ -28,6 +28,18 @@ async def test_named_settings_are_replaced_and_the_others_stay(api):
     assert mark == told["metrics"]["marks"][-1]
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("retire_labels", ["UP"]), ("add_categories", {"plan": ["gold"]})], ids=["labels", "features"]
+)
+async def test_a_state_that_does_not_allow_a_change_is_told_by_its_field(api, field, value):
+    """409: fewer than two labels would be left; there are no features yet."""
+    path = await api.new(labels=["UP", "DOWN"], features=None)
+    before = await api.get(path)
+    told = problem(await api.ask("PATCH", path, json={field: value}), 409)
+    assert [field] == [one["field"] for one in told["errors"]]
+    assert before == await api.get(path)
+
+
 async def test_a_change_to_what_is_there_makes_no_version(api):
     """However it is written; with an Idempotency-Key it makes one, in which nothing changes."""
     path = await api.learnt()
