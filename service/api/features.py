@@ -218,7 +218,7 @@ async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response
     name of both spaces is required.
     """
     replica, table, body = await read_batch(ctx, request, name, OVERLAP_ROWS)
-    identity = await identity_of_batch(request, body, table, OVERLAP, b"overlap\n")
+    identity = await identity_of_batch(ctx, request, body, table, OVERLAP, b"overlap\n")
     identity = Identity(identity.ids, identity.digests or (UNLABELLED,) * len(identity.ids))
     try:
         rows = await read_rows(ctx, replica, len(body), lambda validator: validator.overlap(table, identity.ids))

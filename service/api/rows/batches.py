@@ -47,11 +47,13 @@ async def read_batch(
     return replica, await ctx.reader.call_if_large(len(body), read_table, form, sent, space), body
 
 
-async def identity_of_batch(request: Request, body: bytes, table: Table, prefix: str, *before: bytes) -> Identity:
+async def identity_of_batch(
+    ctx: Context, request: Request, body: bytes, table: Table, prefix: str, *before: bytes
+) -> Identity:
     """The identity of a batch, by which a retry is recognised; errors as of ``identity_of``.
 
     ``prefix`` is that of the ids of its rows; an Idempotency-Key covers ``before``, the query and the body.
     """
     key, whole = request.headers.get("idempotency-key"), (*before, request.scope["query_string"], b"\n", body)
-    place = table.path("id")
-    return await in_thread_if_large(len(body), identity_of, key, table.ids, prefix, whole, BATCH_IDS_MAX, place)
+    most, place = min(BATCH_IDS_MAX, ctx.engine.bounds.committer.ids_max), table.path("id")
+    return await in_thread_if_large(len(body), identity_of, key, table.ids, prefix, whole, most, place)

@@ -229,7 +229,7 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Resp
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`, and `text/x-svmlight` (`label name:value ...`).
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK)
-    identity = await identity_of_batch(request, body, table, ID)
+    identity = await identity_of_batch(ctx, request, body, table, ID)
     reply, labels = await _learn(ctx, replica, table, identity, len(body))
     size = ROW_BYTES * len(reply.answer.predictions)
     return await in_thread_if_large(size, _learnt, reply, labels, ctx.engine.durability, replica.incarnation)

@@ -150,7 +150,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     track = tracking.is_tracked(table.track, request.query_params.get(tracking.QUERY))
     if track:
         ctx.keys.allow(request.scope[LINES], "learn", name)
-        check_size(len(table.rows), tracking.rows_most(replica.model), of=" that are tracked, for this model")
+        check_size(len(table.rows), tracking.rows_most(ctx, replica.model), of=" that are tracked, for this model")
     outside = tracking.outside_of(ctx, replica, table, track)
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))

@@ -48,10 +48,10 @@ def is_tracked(given: bool | None, text: str | None) -> bool:
     return text == "true"
 
 
-def rows_most(model: Model) -> int:
+def rows_most(ctx: Context, model: Model) -> int:
     """Most rows of a batch that are kept."""
     values = sum(len(parts.row_columns) + len(model.labels) + 1 for parts in model.learners)
-    return max(1, min(ROWS_MAX, VALUES_MAX // values))
+    return max(1, min(ROWS_MAX, VALUES_MAX // values, ctx.engine.bounds.pending_max))
 
 
 def outside_of(ctx: Context, replica: Replica, table: Table, track: bool) -> Sequence[Label | float | None] | None:

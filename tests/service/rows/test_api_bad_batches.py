@@ -210,6 +210,16 @@ async def test_a_number_of_npy_too_large_for_a_double(api):
     await api.refuses(f"{path}/feedback/batch", 422, "labels[1]", content=npy(rows, np.longdouble), headers=NPY)
 
 
+async def test_a_batch_of_more_than_a_model_can_keep_is_too_large(start):
+    """413 and not 503, which would ask for the same again."""
+    small = await start(ids_max=2, pending_max=2)
+    path = await small.learnt(labels=[0, 1])
+    with_ids = {**columnar(3), "labels": [0, 1, 0], "ids": ["x", "y", "z"]}
+    await small.refuses(f"{path}/feedback/batch", 413, "ids", json=with_ids)
+    await small.refuses(f"{path}/predict/batch", 413, "data", json={**columnar(3), "track": True})
+    assert 3 == (await small.get(path))["version"]
+
+
 @every_route
 async def test_so_many_rows_are_too_many(start, route, monkeypatch):
     """413, in every format; ids have a bound of their own."""
