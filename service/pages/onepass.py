@@ -263,8 +263,8 @@ class RemoteModel:
         """Rows as columns and data. Rows without names get those of the model, else x0, x1, ..."""
         if hasattr(rows, "columns") and hasattr(rows, "to_numpy"):
             names = [str(name) for name in rows.columns]
-            # Of Polars by its own method, as its to_numpy takes no type.
-            data = rows.rows() if hasattr(rows, "rows") else rows.to_numpy(dtype=object).tolist()
+            # Of Polars by its own method, as its to_numpy takes no type; ``rows`` of pandas may be a column.
+            data = rows.rows() if hasattr(type(rows), "rows") else rows.to_numpy(dtype=object).tolist()
             return {"columns": names, "data": [[_cell(value) for value in row] for row in data]}
         data = _values(rows)
         if all(isinstance(row, Mapping) for row in data):

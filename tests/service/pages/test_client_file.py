@@ -86,6 +86,7 @@ def test_tables(boiler):
     rows = [[1.0, 2.0], [3.0, 4.0]]
     names = {"columns": ["outside", "wind"]}
     pandas = type("F", (), {**names, "to_numpy": lambda _, dtype: np.array(rows, dtype)})()
+    pandas.rows = [2.0, 4.0]  # a column of such a name is an attribute of a frame
     polars = type("F", (), {**names, "to_numpy": lambda _: None, "rows": lambda _: [*map(tuple, rows)]})()
     for table in ([{"outside": 1, "wind": 2}, {"wind": 4, "outside": 3}], rows, np.array(rows), pandas, polars):
         assert {"columns": ["outside", "wind"], "data": rows} == boiler._table(table)
