@@ -8,6 +8,7 @@ A snapshot is published only after the answers up to its version are stored, so 
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, islice
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -182,14 +183,14 @@ answers. ``str`` names the entry, or entries, at which ``apply`` raised.
 
 def _merged(run: Sequence[DecodedEntry]) -> MergedRows:
     """The rows of all entries, their bytes joined and read as one array."""
-    records: list[RowsRecord] = [record for each in run for record in each.records]  # type: ignore[misc]
+    records: list[Any] = [record for each in run for record in each.records]
     first, labels, discounts, weights = records[0], [record.labels for record in records], None, None
     X = np.frombuffer(b"".join([record.x for record in records]), dtype="<f8")
-    y = np.frombuffer(b"".join(labels), dtype="<f8") if type(first.labels) is bytes else [*chain.from_iterable(labels)]  # type: ignore[arg-type]
+    y = np.frombuffer(b"".join(labels), dtype="<f8") if type(first.labels) is bytes else [*chain.from_iterable(labels)]
     if first.discounts is not None:
-        discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")  # type: ignore[misc]
+        discounts = np.frombuffer(b"".join([record.discounts for record in records]), dtype="<f8")
     if first.weights is not None:
-        weights = np.frombuffer(b"".join([record.weights for record in records]), dtype="<f8")  # type: ignore[misc]
+        weights = np.frombuffer(b"".join([record.weights for record in records]), dtype="<f8")
     times, stops = [each.raw.time_ms for each in run], [*accumulate([each.rows for each in run])]
     rows = Rows(first.space, None, X.reshape(stops[-1], -1), y, discounts, weights=weights)
     return MergedRows(rows, run[0].raw.version, times, stops)
@@ -201,10 +202,9 @@ def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
     predictions, losses, p_true = learned.predictions, learned.losses, learned.p_true
     before, at = learned.rows - len(losses), 0
     for each in run:
-        version = each.raw.version
-        for record in each.records:
-            ids: tuple[str, ...] = record.ids  # type: ignore[attr-defined]
-            end = at + record.count  # type: ignore[attr-defined]
+        version, records = each.raw.version, cast("Sequence[RowsRecord]", each.records)
+        for record in records:
+            ids, end = record.ids, at + record.count
             if ids:
                 of_entry = predictions[at:end], losses[at:end], learned.learned, p_true[at:end]
                 outcome = Outcome(before + end, *of_entry, version=version)

@@ -74,18 +74,17 @@ def _decoded(raw: RawEntry) -> DecodedEntry:
             record = None
         if record is None:
             return DecodedEntry(raw, (), None, raw.size, 0)
-        own = None if skip else _kind(record)
-        if own is None or (rows and own != kind):
-            plain = False
+        if isinstance(record, RowsRecord) and not skip and (own := _kind(record)) and (not rows or own == kind):
+            kind, rows = own, rows + record.count
         else:
-            kind, rows = own, rows + record.count  # type: ignore[attr-defined]
+            plain = False
         records.append(record)
     return DecodedEntry(raw, records, kind, size, rows) if plain else DecodedEntry(raw, records, None, size, 0)
 
 
-def _kind(record: Record) -> RowKind | None:
+def _kind(record: RowsRecord) -> RowKind | None:
     """What rows must have in common to be merged; None if the record is applied by itself."""
-    if type(record) is not RowsRecord or record.features is not None or record.served or record.due:
+    if record.features is not None or record.served or record.due:
         return None
     count, labels, discounts, weights = record.count, record.labels, record.discounts, record.weights
     size, numbers = 8 * count, type(labels) is bytes
