@@ -68,10 +68,11 @@ def replay(
     writer = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written
     with sessions as session:
         there = session.found(given.model) or {"rows": 0, "config": {"task": None}}
-        if before := there["rows"]:
-            given.say(f"{given.model} has learned {counted(before)} already: going on from there")
         body = given.body(table, given.task or there["config"]["task"])
         done = FilePass(session, given, table, body, [entrant], writer)
+        done.create()
+        if before := there["rows"]:
+            given.say(f"{given.model} has learned {counted(before)} already: going on from there")
         done.run()
     document, metrics = _reported(done), done.entrants[0].metrics
     if before or done.known:
@@ -104,6 +105,7 @@ def compare(
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)
         done = FilePass(session, given, table, body, algorithms or entrants_of(USUAL[body["task"]]))
+        done.create()
         done.run()
         labels = session.ask("GET", path_of(given.model))["info"].get("labels")
     done.entrants.sort(key=lambda one: one.loss)

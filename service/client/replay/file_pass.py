@@ -82,14 +82,19 @@ class FilePass:
     seconds: float = 0.0
     _constant: list[tuple[int, float]] = field(default_factory=list)  # curve of the cheapest constant answer
 
-    def run(self) -> None:
-        """Create the model, send every row, get the metrics of each algorithm; ``Failed`` names what was refused."""
+    def create(self) -> None:
+        """Create the model with its challengers; ``Failed`` names the one of several algorithms that is refused."""
         for at, one in enumerate(self.entrants):
             path = path_of(self.given.model, *(("challengers", one.name) if at else ()))
             try:
                 self.session.ask("PUT", path, json=one.body if at else one.body | self.body)
             except Refused as refused:
+                if len(self.entrants) == 1:
+                    raise
                 raise Failed(f"{one.algorithm}: {refused}") from None
+
+    def run(self) -> None:
+        """Send every row, then get the metrics of each algorithm; ``Failed`` names the lines that were refused."""
         is_class, sampled = self.body["task"] == "classification", self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
         asks = self.writer is not None and is_class  # only predict answers with probabilities
