@@ -59,7 +59,7 @@ export function newModel() {
 /** A CSV file: its header, the names in it, what stands between cells, its rows and how many make a part to send. */
 function tableOf(text) {
     const [header, ...rows] = text.replace(/^\uFEFF/, "").match(RECORD) ?? [""];
-    const cells = (own) => header.split(new RegExp(`[${own}](?=(?:[^"]*"[^"]*")*[^"]*$)`)); // not within quotes
+    const cells = (own) => header.match(new RegExp(`(?<=^|[${own}])(?:"[^"]*"|[^"${own}])*`, "g")); // quoted or not
     const [delimiter] = [",", ";", "\t", "|"].sort((one, other) => cells(other).length - cells(one).length);
     const names = cells(delimiter).map((own) => own.replace(/^"(.*)"$/, "$1").replaceAll('""', '"'));
     return { header, names, delimiter, rows, part: Math.ceil((PART_BYTES * rows.length) / text.length) };
