@@ -19,7 +19,6 @@ from service import logs, memory_limit
 from service.client import private, sources
 from service.client.display import width
 from service.client.failures import Failed, Misused
-from service.client.options import Json
 from service.server import exposure, tls
 from service.settings import Settings
 from service.settings_validation import validated
@@ -91,7 +90,7 @@ def serve(
 def settings(
     *,
     file: SettingsFile = None,
-    as_json: Json = False,
+    as_json: Annotated[bool, Option("--json", help="Print {variable: {value, default, meaning}}.")] = False,
 ) -> None:
     """Print every setting, and refuse what onepass serve would refuse of them (exit status 2).
 
