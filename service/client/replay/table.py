@@ -190,6 +190,7 @@ class Table:
             for cells in reader:
                 place = f"line {reader.line_num}"
                 if None in cells or None in cells.values():  # there are too many cells, or too few
+                    self._need(self._header, [self._given.label])  # or the first line is no header
                     raise Failed(f"{self.name}, {place}: not {len(self._header)} cells, as the header has")
                 yield {name: "" if cell in missing else cell for name, cell in cells.items()}, place
 

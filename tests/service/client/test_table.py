@@ -140,6 +140,7 @@ def test_other_forms_of_csv(packed: bool, tmp_path: Path) -> None:
         (b"a,a,y\n1,2,3\n", "has several columns 'a'"),
         (b"a,,y\n1,2,3\n", "column 2 has no name in the header"),
         (b"a,y\n1,0\n1,0,7\n", "line 3: not 2 cells, as the header has"),
+        (b"A title\na,y\n1,0\n", "no column 'y'; its columns are A title"),
         (gzip.compress(b"a,y\n1,0\n", mtime=0)[:-9], "cannot be read"),
         (b'a,y\n"1,0\n', "cannot be read"),
         (b"a,y\n" + b"1,0\n" * 400_000 + b"\xff,0\n", "--encoding names another one"),
