@@ -150,7 +150,9 @@ def _accept(model: Model, rows: Rows) -> str | None:
     if space is not None:
         for parts in model.learners:
             assert not len(parts.labels)
-            parts.enter(Switching(parts.config, space))
+            switching = Switching(parts.config, space)
+            switching.remember(parts.switching)  # those before a reset, or before a restored state
+            parts.enter(switching)
     return None
 
 

@@ -17,7 +17,7 @@ prediction that was served. The last 64 such spaces are remembered. Rows of a sp
 rows of the larger one: a category is identified by its number, and new ones follow the old ones.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -122,9 +122,7 @@ class Switching:
 
     def remember(self, other: "Switching") -> None:
         """Count the spaces that only another one knows as left behind: tracked rows of theirs are scored."""
-        for space in (*other.retired_spaces, *other.routes):
-            if space not in self.routes:
-                self._retire(space)
+        self._retire_unless_accepted((*other.retired_spaces, *other.routes))
 
     def configure(self, config: Config) -> None:
         """Continue with another configuration of the same algorithm, parameters and seed."""
@@ -281,9 +279,9 @@ class Switching:
     def reset(self) -> None:
         """Reset to an untrained state; after a switch in the current space, else in the configuration's."""
         space = self.config.space if not self.switches or self.now is None else self.now.schema
-        if self.in_force is not None and space is not None:
-            self._leave(self.in_force, space)
+        accepted = [*self.routes]
         self.enter(None if space is None else SpaceModel(self.config, space))
+        self._retire_unless_accepted(accepted)
 
     # ---------------------------------------------------------------- estimates
 
@@ -310,6 +308,11 @@ class Switching:
         if model.union is not None and model.former is not None:
             self._retire(model.union.id, current.id)
             self._retire(model.former.schema.id, current.id)
+
+    def _retire_unless_accepted(self, spaces: Iterable[str]) -> None:
+        for space in spaces:
+            if space not in self.routes:
+                self._retire(space)
 
     def _retire(self, space: str, current: str | None = None) -> None:
         kept = [one for one in self.retired_spaces if one not in (space, current)]

@@ -139,3 +139,19 @@ def test_a_label_of_features_that_a_restore_has_left_is_scored(source):
     outcome = model.learn(np.ones((1, 2)), np.ones(1), space, served=served)
     assert (None, False, [served.prediction]) == (outcome.refusal, outcome.learned, outcome.predictions)
     assert 3 == model.machine.rows
+
+
+@pytest.mark.parametrize("left", ["reset", "restore"])
+@pytest.mark.parametrize("algorithm", ["dfop", "ga2m"])
+def test_a_label_of_undeclared_features_is_scored_once_other_rows_have_determined_new_ones(algorithm, left):
+    """The new features follow a reset, or a restored state that had none; the client still has the prediction."""
+    model = Twin({"task": "classification", "algorithm": algorithm})
+    empty = save.to_bytes(model.machine)
+    a, b, c = (Feature(name) for name in "abc")
+    model.commit(Rows(Schema((a, b)).id, (a, b), np.ones((1, 2)), ["y"]))
+    space, served = model.machine.prediction_schema, model.served(np.ones((1, 2)))
+    model.commit(Reset() if left == "reset" else Restore(empty))
+    model.commit(Rows(Schema((a, c)).id, (a, c), np.ones((1, 2)), ["n"]))
+    outcome = model.learn(np.ones((1, 2)), ["y"], space, served=served)
+    assert (None, False, [served.prediction]) == (outcome.refusal, outcome.learned, outcome.predictions)
+    assert 2 == model.machine.rows
