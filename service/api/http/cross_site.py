@@ -39,7 +39,8 @@ def origins_of(text: str) -> tuple[str, ...]:
     for own in found:
         if own != "*" and _ORIGIN_FORM.fullmatch(own) is None:
             raise ValueError(f"ONEPASS_CORS_ORIGINS: {own!r} is not an origin such as https://app.example:8443")
-    return found
+    # Browsers leave the scheme's own port out.
+    return tuple(own.removesuffix(":443" if own.startswith("https:") else ":80") for own in found)
 
 
 def proxies_of(text: str) -> tuple[Network, ...]:

@@ -140,6 +140,13 @@ def test_origins_that_are_none(odd):
         origins_of(odd)
 
 
+def test_origins_are_read_as_browsers_send_them():
+    """Which leave the port out where it is that of the scheme: with it, no page would ever match."""
+    listed = "https://App.example:443/, http://app.example:80, https://app.example:80, http://[::1]:8080"
+    expected = ("https://app.example", "http://app.example", "https://app.example:80", "http://[::1]:8080")
+    assert expected == origins_of(listed)
+
+
 def test_any_origin_needs_keys(own_settings):
     """With * and no keys every page would be let in."""
     with pytest.raises(ValueError, match="without keys"):
