@@ -30,6 +30,7 @@ class DriftMonitor:
     ) -> None:
         self.stream, self.broadcast, self.unlabelled = stream, Broadcast(stream), Unlabelled(stream)
         self.publisher = Publisher(engine, stream, failpoint)
+        self.broadcast.on_return = self.publisher.publish_again
         consumer = secrets.token_hex(8)
         self.hooks = list[Webhook]()
         for number, url in enumerate(urls, 1):

@@ -69,6 +69,12 @@ class Publisher:
             task = asyncio.get_running_loop().create_task(self._until_out(replica), context=Context())
             self._busy[replica] = task
 
+    def publish_again(self) -> None:
+        """Ask for all loaded models how far they are published: a failover may have lost events, but not their rows."""
+        for replica in self._models.loaded:
+            replica.published = NOTHING
+            replica.notify()
+
     async def run(self) -> None:
         """Publish for ever; the supervisor restarts it should it die."""
         self._running = True

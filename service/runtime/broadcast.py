@@ -6,6 +6,7 @@ them, so that one owner cannot take them all.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,7 @@ class Broadcast:
         self._followers: dict[EventSubscription, str | None] = {}  # client streams, with their owners
         self._own: set[EventSubscription] = set()
         self._stopping = False
+        self.on_return: Callable[[], None] | None = None  # the store answers again; it may have lost its newest events
 
     @property
     def open(self) -> int:
@@ -96,14 +98,19 @@ class Broadcast:
         """Read forever; the supervisor restarts it if it dies."""
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         reached: StreamPosition | None = None
+        away = False
         while True:
             try:
                 reached = reached or await self._stream.newest()
                 found = await self._stream.news(reached, READ_MAX)
                 backoff.reset()
             except StoreDown:
+                away = True
                 await backoff.wait()
                 continue
+            if away and self.on_return is not None:
+                self.on_return()
+            away = False
             if found:
                 reached = found[-1].position
                 for follower in (*self._followers, *self._own):

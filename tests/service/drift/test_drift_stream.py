@@ -8,11 +8,12 @@ from fastapi.sse import KEEPALIVE_COMMENT
 from service.api.drift import event_stream
 from service.errors import StoreDown
 from service.store.drift.drift import DriftStream
-from service.store.keys import DRIFT
+from service.store.keys import DRIFT, DRIFT_PUBLISHED
 from tests.alarms import JOINS
 from tests.service.api_fixtures import problem
-from tests.service.drift.test_api_drift import raise_alarms
+from tests.service.drift.test_api_drift import raise_alarms, told
 from tests.service.event_client import listening
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.usefixtures("alarming")
 
@@ -20,6 +21,12 @@ pytestmark = pytest.mark.usefixtures("alarming")
 async def settled(api, path):
     """Wait until what the model has raised is in the streams."""
     await api.get(f"{path}/drift", params={"consistency": "strong"})
+
+
+async def published(api, path):
+    """The alarms of a model that are in the stream; asking for these does not wait for the publisher."""
+    listed = (await api.get("/drift", params={"limit": 1000}))["events"]
+    return told({"events": [event for event in listed if f"/models/{event['model']}" == path]})
 
 
 async def test_events_come_as_they_are_listed(api):
@@ -231,6 +238,26 @@ async def test_a_store_that_is_away_for_a_while_ends_no_stream(api, monkeypatch)
         monkeypatch.setattr(stream, "after", failing)
         assert await raise_alarms(api, path, 2) == await client.values(2)
     assert 3 == len(failures)
+
+
+async def test_events_that_a_failover_has_lost_are_published_again(api, monkeypatch):
+    """The log still has their rows, and no later alarm has to come first."""
+    path, stream = await api.new(), api.app.context.drift
+    values, news, failures = await raise_alarms(api, path, 2), stream.news, []
+    await settled(api, path)
+
+    async def failing(*asked):
+        if not failures:
+            failures.append(asked)
+            await api.engine.store.connection.ask(("DEL", DRIFT, DRIFT_PUBLISHED))
+            raise StoreDown("the primary is gone")
+        return await news(*asked)
+
+    monkeypatch.setattr(stream, "news", failing)
+    await until(lambda: failures)
+    async with asyncio.timeout(20):
+        while await published(api, path) != values:
+            await asyncio.sleep(0.01)
 
 
 async def test_silence_is_filled(api, monkeypatch):
