@@ -93,7 +93,7 @@ class Webhook:
             await self._news.wait(LOOK_S)
 
     async def _is_settled(self, client: "httpx.AsyncClient", event: StoredEvent) -> bool:
-        """Post an event until it is taken or its budget ends; False if another replica has the turn by now."""
+        """Post an event until it is taken or its budget ends; False as for ``_rest``."""
         if event.joined or event.held_back:
             self.outcomes["held_back"] += event.held_back
             return True
@@ -115,12 +115,14 @@ class Webhook:
         return True
 
     async def _rest(self, event: StoredEvent, rest_s: float) -> bool:
-        """Pause and keep the turn; False if another replica has it by now."""
+        """Pause and keep the turn; False if another replica has it by now, or another event is due."""
         while rest_s > 0:
             step_s = min(rest_s, TURN_MS / 4000)
             await asyncio.sleep(step_s)
             rest_s -= step_s
-            if (await self._deliveries.next()).event != event:
+            missed, due = await self._deliveries.next()
+            if due != event:  # it may also have left the stream
+                self.outcomes["dropped"] += missed
                 return False
         return True
 

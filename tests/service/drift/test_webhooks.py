@@ -136,6 +136,22 @@ async def test_a_dead_webhook_delays_nobody_and_is_counted(hooked, monkeypatch):
         assert last.items() <= down.posted[-1].event.items()
 
 
+async def test_events_that_leave_the_stream_while_one_is_retried_are_counted(hooked, monkeypatch):
+    """The retried one is among them; a webhook that is back gets those that are left."""
+    monkeypatch.setattr("service.app.KEPT", 4)
+    dead = [True]
+    async with Receiver(lambda _: 503 if dead[0] else 200) as receiver:
+        api = await hooked(receiver)
+        path = await api.new()
+        await raise_alarms(api, path, 1)
+        await reaches(api, failed=1)
+        await raise_alarms(api, path, 10)
+        await reaches(api, dropped=7)
+        dead[0] = False
+        await reaches(api, delivered=4)
+        assert 7 == (await outcomes(api))["dropped"]
+
+
 async def test_a_silent_and_a_flooding_receiver_are_given_up(hooked, monkeypatch):
     """No answer in time is a failure; a body without end is not read."""
     monkeypatch.setattr(hooks, "ATTEMPT_S", 1.0)
