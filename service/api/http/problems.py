@@ -1,5 +1,6 @@
 """Errors as application/problem+json (RFC 9457). The only file that knows both exceptions and HTTP status."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -149,7 +150,7 @@ def _refusal(error: Exception) -> Refusal:
     more = {"version": error.version} if isinstance(error, errors.NotReached) else {}
     headers: dict[str, str] = {}
     if isinstance(error, errors.Unavailable | errors.TooManyRequests):
-        headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.WrongEncoding):

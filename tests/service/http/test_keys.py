@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import pytest
 
+from service.api.http import problems
 from service.api.http.keys import SCOPES, Keys
 from service.api.routes import ROUTES
 from service.app import build
@@ -88,6 +89,7 @@ async def test_too_many_requests_are_429(start):
     answer = await slow.ask("GET", "/models", **as_("reader"))
     problem(answer, 429, secret="s3cret")
     assert 1 <= int(answer.headers["retry-after"])
+    assert "4" == problems.problem(TooManyRequests("", 3.3)).headers["retry-after"], "3 s would be too early"
     told = await slow.post("/models/common/predict", {**ROW, "track": True}, **as_("learner"))
     assert told["prediction_id"]
     assert 200 == (await slow.ask("GET", "/healthz", **as_("reader"))).status_code
