@@ -21,9 +21,9 @@ from tests.service.client.fixtures import answering
 
 
 @pytest.fixture(scope="module")
-def onepass(url, tmp_path_factory):
-    """The module that the service serves."""
-    answer = httpx.get(f"{url}/onepass.py")
+def onepass(empty, tmp_path_factory):
+    """The module that the service serves; models of the same names are gone."""
+    answer = httpx.get(f"{empty}/onepass.py")
     assert "text/x-python" == answer.headers["content-type"].partition(";")[0]
     path = tmp_path_factory.mktemp("client") / "onepass.py"
     path.write_bytes(answer.content)
