@@ -145,7 +145,7 @@ class Config(Checked):
         "the drift test `error_rate` fires without a drift several times in 10 000 rows, because predictions move with "
         "the calibration: keep `on_drift` at `report`, or watch only `class_mean`.",
     )
-    metrics: Annotated[Scoring, BeforeValidator(settings_object)] = Field(
+    metrics: Annotated[Scoring, BeforeValidator(settings_object, json_schema_input_type=Scoring | None)] = Field(
         cast("Scoring", {}),
         validate_default=True,
         description="The sliding window and the fading factor of the prequential metrics; fixed at creation.",
