@@ -44,7 +44,7 @@ def demo(
     out = sys.stderr if as_json else sys.stdout
     own, models = service.url is None, demo_models()
     if own:
-        print("Starting a service for the demo (a minute if kernels are to be compiled) ...", file=out, flush=True)
+        print("Starting a service for the demo (half a minute if it compiles kernels) ...", file=out, flush=True)
         port = private.free_port(default_port() if port is None else port)
     sessions = private.session(port or 0) if own else service.session(PATIENCE_S)
     with suppress(Interrupted), sessions as session, _models(session, models, delete=not own):

@@ -14,8 +14,8 @@ CLASSES_SHOWN, CLASSES_NAMED, TIES_SHOWN = 10, 50, 5
 RARE_SHARE, RECALL_LOW, COST_MAX = 0.2, 0.3, 1000
 """Share of rows below which a class is rare, recall below which it counts as missed, largest proposed cost."""
 COST = "mean_cost"
-MEASURES: Sequence[str] = (COST, "accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece")
-MEASURES = (*MEASURES, "mse", "mae", "median_ae", "bias", "r2")
+_OF_CLASSES = ("accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece")
+MEASURES = (COST, *_OF_CLASSES, "mse", "mae", "median_ae", "bias", "r2")
 """In the order of the tables; the first that a model has ranks it."""
 SPARE = ("ece", "brier", "kappa temporal", "bias", "median ae", "kappa", "log loss")
 """Measures that a narrow terminal drops, in this order."""
