@@ -37,9 +37,9 @@ class Serial:
         self.counts: Counter[str] = Counter()  # outcomes by kind
         self.time_ms = 0  # of the last entry
         for version in sorted(history):
-            raw = read_entry([b"%d-0" % version, history[version]])
-            assert raw.previous == self.uids[-1], "the chain of uids is broken"
-            self._apply(raw)
+            fields = history[version]
+            assert fields[3].decode() == self.uids[-1], "the chain of uids is broken"
+            self._apply(read_entry([b"%d-0" % version, fields]))
             if version in wanted:
                 self.states[version] = save.to_bytes(self.model)
 

@@ -321,13 +321,16 @@ class AnswerWriter:
 
         ``Unavailable`` if the store cannot take them; ``RequestConflict`` if the replica does not join its log.
         """
-        sets = _sets(replica, replica.answers.up_to(version))
-        for answers, known in zip(sets, await self._log.record_answers(sets), strict=True):
+        held, place = replica.answers, (replica.name, replica.incarnation, replica.version, replica.uid)
+        identities = held.up_to(version)
+        for at in range(0, len(identities), ITEMS_MAX):
+            items = held.of(identities[at : at + ITEMS_MAX])
+            (known,) = await self._log.record_answers([Answers(*place, items)])
             if isinstance(known, Unavailable):
                 raise known
             if not known:
                 raise RequestConflict(f"version {version} is not on the log any more")
-            replica.answers.stored(answers.items)
+            held.stored(items)
 
 
 def _sets(replica: Replica, items: Sequence[Item]) -> list[Answers]:

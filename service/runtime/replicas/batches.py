@@ -24,6 +24,30 @@ from service.store.log.entries import RawEntry
 from service.store.log.entry_runs import DecodedEntry, entry_runs
 
 ANSWER_BYTES = 250  # what an answer takes besides its own bytes: its dict entry, its tuple and the text of its id
+MERGED_BYTES = 130  # what stands for those bytes while nobody has asked for them
+
+
+class MergedAnswer(Struct, frozen=True, gc=False):
+    """The answer to an id whose rows were learned in one block with others.
+
+    It becomes bytes when it is asked for, which most are not: the process that committed the rows stores their answers,
+    and the next snapshot covers them.
+    """
+
+    learned: Outcome  # of the block
+    version: int
+    start: int  # its rows in the block
+    stop: int
+
+    def encoded(self) -> bytes:
+        """As it is stored."""
+        block, rows = self.learned, slice(self.start, self.stop)
+        after = block.rows - len(block.losses) + self.stop
+        of_rows = block.predictions[rows], block.losses[rows], block.learned, block.p_true[rows]
+        return codec.encode_answer(Outcome(after, *of_rows, version=self.version))
+
+
+HeldItem = tuple[str, int, bytes | MergedAnswer]  # an ``Item`` that may not be bytes yet
 
 
 class UnstoredAnswers:
@@ -32,49 +56,59 @@ class UnstoredAnswers:
     __slots__ = ("_held", "fresh", "nbytes")
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[int, bytes]] = {}
+        self._held: dict[str, tuple[int, bytes | MergedAnswer]] = {}
         self.fresh: dict[str, None] = {}  # ids of requests of this process
         self.nbytes = 0  # memory they take, estimated
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def put(self, items: Iterable[Item], own: bool) -> None:
+    def put(self, items: Iterable[HeldItem], own: bool) -> None:
         """Keep answers; those to requests of this process are to be stored soon."""
-        for identity, version, record in items:
-            before = self._held.get(identity)
-            self.nbytes += len(record) + ANSWER_BYTES if before is None else len(record) - len(before[1])
-            self._held[identity] = version, record
+        for identity, version, answer in items:
+            if (before := self._held.get(identity)) is not None:
+                self.nbytes -= _size(before[1])
+            self.nbytes += _size(answer)
+            self._held[identity] = version, answer
             if own:
                 self.fresh[identity] = None
 
     def get(self, identity: str) -> bytes | None:
         """The answer given to an id, if it is here."""
         found = self._held.get(identity)
-        return None if found is None else found[1]
+        return None if found is None else found[1] if isinstance(found[1], bytes) else found[1].encoded()
 
     def take_fresh(self, most: int) -> list[Item]:
         """Up to ``most`` answers to requests of this process."""
-        return [(identity, *self._held[identity]) for identity in islice(self.fresh, most)]
+        return self.of(islice(self.fresh, most))
 
-    def up_to(self, version: int) -> list[Item]:
-        """All answers of entries up to a version."""
-        return [(identity, *found) for identity, found in self._held.items() if found[0] <= version]
+    def up_to(self, version: int) -> list[str]:
+        """The ids of all answers of entries up to a version."""
+        return [identity for identity, found in self._held.items() if found[0] <= version]
+
+    def of(self, identities: Iterable[str]) -> list[Item]:
+        """The answers to some ids, as far as they are here."""
+        answers = [(identity, self.get(identity)) for identity in identities]
+        return [(identity, self._held[identity][0], answer) for identity, answer in answers if answer is not None]
 
     def stored(self, items: Sequence[Item]) -> None:
         """Forget answers that the store has now, unless a reload has replaced them meanwhile."""
-        for identity, *answer in items:
-            if self._held.get(identity) == tuple(answer):
+        for identity, version, answer in items:
+            if self._held.get(identity, (None,))[0] == version and self.get(identity) == answer:
                 self._drop(identity)
 
     def covered(self, version: int) -> None:
         """Forget the answers of entries that a published snapshot covers."""
-        for identity in [identity for identity, found in self._held.items() if found[0] <= version]:
+        for identity in self.up_to(version):
             self._drop(identity)
 
     def _drop(self, identity: str) -> None:
-        self.nbytes -= len(self._held.pop(identity)[1]) + ANSWER_BYTES
+        self.nbytes -= _size(self._held.pop(identity)[1])
         self.fresh.pop(identity, None)
+
+
+def _size(answer: bytes | MergedAnswer) -> int:
+    return ANSWER_BYTES + (len(answer) if isinstance(answer, bytes) else MERGED_BYTES)
 
 
 FEW_BYTES = 16 * 2**10
@@ -91,7 +125,7 @@ class Applied(Struct):
     states_bytes: int = 0  # of states that were taken over
     rebuilt: bool = False  # whether anything but rows was applied, which may have changed the model's size
     answers: list[Outcome] = []  # to the segments of an entry of this process, in order
-    items: list[Item] = []  # the answers to ids, to be kept
+    items: list[HeldItem] = []  # the answers to ids, to be kept
 
     def entry(self, entry: Entry, model: Model, own: bool = False) -> None:
         """Apply an entry, count its results and add its answers."""
@@ -196,23 +230,20 @@ def _merged(run: Sequence[DecodedEntry]) -> MergedRows:
     return MergedRows(rows, run[0].raw.version, times, stops)
 
 
-def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[Item]:
-    """The answers to store with the ids of entries whose rows were learned together."""
-    items: list[Item] = []
-    predictions, losses, p_true = learned.predictions, learned.losses, learned.p_true
-    before, at = learned.rows - len(losses), 0
+def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[HeldItem]:
+    """The answers to the ids of entries whose rows were learned together."""
+    items: list[HeldItem] = []
+    start = 0
     for each in run:
         version, records = each.raw.version, cast("Sequence[RowsRecord]", each.records)
         for record in records:
-            ids, end = record.ids, at + record.count
-            if ids:
-                of_entry = predictions[at:end], losses[at:end], learned.learned, p_true[at:end]
-                outcome = Outcome(before + end, *of_entry, version=version)
-                if len(ids) == 1:
-                    items.append((ids[0], version, codec.encode_answer(outcome)))
-                else:
-                    items += codec.row_items(ids, outcome)
-            at = end
+            ids, stop = record.ids, start + record.count
+            if len(ids) == 1:  # of all rows of its request
+                items.append((ids[0], version, MergedAnswer(learned, version, start, stop)))
+            else:
+                rows = enumerate(ids, start)
+                items += [(identity, version, MergedAnswer(learned, version, row, row + 1)) for row, identity in rows]
+            start = stop
     return items
 
 

@@ -27,8 +27,9 @@ _encoder = msgspec.msgpack.Encoder()
 _names = msgspec.msgpack.Decoder(tuple[Literal["named"], Literal[1], str, int])
 _NAMED = _encoder.encode(("named", 1, "", 0))[:8]  # what every name begins with: array, text, the record's version
 _HEAD = [b"u", b"p", b"t", b"n", b"s"]
-_OURS = [b"s", b"%d" % STATE_VERSION]
+_OURS = b"%d" % STATE_VERSION
 _FIELDS = 10  # fields and values before those of the segments
+_BARE = 4  # uid, time, state version and segment of an entry without the names of its fields
 
 
 def name(digest: str, size: int) -> bytes:
@@ -51,7 +52,6 @@ class RawEntry(msgspec.Struct, frozen=True, gc=False):
 
     version: int
     uid: str
-    previous: str
     time_ms: int
     segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...]  # ordinal, blob, rows to skip; by ordinal
 
@@ -87,10 +87,16 @@ def read_on(answer: list[Any], version: int) -> ReadOn:
 
 
 def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
-    """The entries up to the first gap or other state version; reading on from there reports which of the two it is."""
+    """The entries up to the first gap or other state version; reading on from there reports which of the two it is.
+
+    Those with one segment and nothing to skip come without the names of their fields (join.lua).
+    """
     read: list[RawEntry] = []
     for version, item in enumerate(found, after + 1):
-        if item[1][8:10] != _OURS and _state(item) not in {0, STATE_VERSION}:
+        if len(item) == _BARE and item[2] == _OURS:
+            read.append(RawEntry(version, item[0].decode(), int(item[1]), ((0, item[3], ()),)))
+            continue
+        if _state(item) not in {0, STATE_VERSION}:
             break
         each = raw_entry(item)
         if each.version != version:
@@ -101,25 +107,18 @@ def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
 
 def _state(item: list[Any]) -> int:
     """The state version of an entry, which is known before anything else of it can be read; 0: it is not ours."""
-    fields = item[1]
-    if len(fields) < _FIELDS or fields[8] != b"s":
-        return 0
-    return int(fields[9]) if fields[9].isdigit() else 0
+    state = item[2] if len(item) == _BARE else item[1][9] if item[1][8:9] == [b"s"] and len(item[1]) >= _FIELDS else b""
+    return int(state) if state.isdigit() else 0
 
 
 def raw_entry(item: list[Any]) -> RawEntry:
     """One entry of a stream's reply, whose fields are in the order in which they are written (log.py); ``ValueError``
     if it is not ours.
     """
-    entry_id, fields = item
-    if fields[:_FIELDS:2] != _HEAD:
+    if len(item) == _BARE or item[1][:_FIELDS:2] != _HEAD:
         raise ValueError("an entry has other fields than ours")
-    if len(fields) == _FIELDS + 2 and fields[_FIELDS] == b"0":  # most entries: one segment, nothing to skip
-        segments: tuple[tuple[int, Buffer, tuple[int, ...]], ...] = ((0, fields[_FIELDS + 1], ()),)
-    else:
-        segments = tuple(_segments(fields[_FIELDS:]))
-    uid, previous = fields[1].decode(), fields[3].decode()
-    return RawEntry(int(entry_id[:-2]), uid, previous, int(fields[5]), segments)
+    entry_id, fields = item
+    return RawEntry(int(entry_id[:-2]), fields[1].decode(), int(fields[5]), tuple(_segments(fields[_FIELDS:])))
 
 
 def _segments(fields: list[bytes]) -> Iterator[tuple[int, Buffer, tuple[int, ...]]]:

@@ -16,6 +16,15 @@ else
   end
 end
 
+-- Most entries have one segment and nothing to skip. The names of their fields, which all have, are not sent: they would
+-- be most of what a reader has to take apart.
+local function bare(entry, version)
+  local f = entry[2]
+  local usual = #f == 12 and entry[1] == entry_id(version) and f[11] == '0' and f[1] == 'u' and f[3] == 'p'
+    and f[5] == 't' and f[7] == 'n' and f[9] == 's'
+  return usual and {f[2], f[6], f[10], f[12]} or entry
+end
+
 -- Entries v0+1 to `last` in order, whether these are all, and the size of the first one where that alone is too large.
 -- Few at a time: an entry can be large, and what is read beyond the limit was read for nothing.
 local function read(last, bytes, entries)
@@ -27,7 +36,7 @@ local function read(last, bytes, entries)
       for j = 1, #fields do size = size + #fields[j] end
       if size > bytes or #out >= entries then return out, 0, #out == 0 and size or 0 end
       bytes = bytes - size
-      out[#out + 1] = part[i]
+      out[#out + 1] = bare(part[i], version + i - 1)
     end
     version = v0 + 1 + #out
     if version <= last then

@@ -21,7 +21,7 @@ from core.model.apply import apply
 from core.switching.space_model import SpaceModel
 from service.errors import ModelDown
 from service.runtime.replicas import batches, loader
-from service.runtime.replicas.batches import SingleEntry
+from service.runtime.replicas.batches import SingleEntry, UnstoredAnswers
 from service.runtime.replicas.loader import Loader
 from service.runtime.replicas.named_states import with_states
 from service.runtime.replicas.replica import Replica
@@ -71,9 +71,7 @@ def raw(entry):
     for at, segment in enumerate(entry.segments):
         skip = segment.skip if isinstance(segment, Rows | Overlap) else ()
         segments.append((at, codec.encode(STATES.named(segment)), skip))
-    version = entry.version
-    uids = f"uid {version}", f"uid {version - 1}"
-    return RawEntry(version, *uids, entry.time_ms, tuple(segments))
+    return RawEntry(entry.version, f"uid {entry.version}", entry.time_ms, tuple(segments))
 
 
 def one_by_one(config, raws, wanted):
@@ -88,9 +86,9 @@ def one_by_one(config, raws, wanted):
 
 
 def visible(model):
-    """State, alarms among it; answers; path; what is counted."""
+    """State, alarms among it; answers as they are stored; path; what is counted."""
     held = (model.version, model.uid, model.time_ms, [*model.path], model.saved.log_bytes, model.stats)
-    return save.to_bytes(model.model), dict(model.answers._held), model.answers.nbytes, repr(held)
+    return save.to_bytes(model.model), sorted(model.answers.of(model.answers.up_to(model.version))), repr(held)
 
 
 def merged(config, raws, seed):
@@ -244,6 +242,22 @@ def test_every_id_is_told_of_its_own_entry():
     answers = [codec.decode_answer(model.answers.get(f"i:{at}")) for at in range(1, 6)]
     assert [(at, at, 1) for at in range(1, 6)] == [(each.version, each.rows, len(each.losses)) for each in answers]
     assert 5 == len({each.losses[0] for each in answers})
+
+
+def test_answers_take_memory_until_the_store_has_them():
+    """They take some until they are stored or covered by a snapshot, and nothing after that; others stay."""
+    model = replica(NARROW)
+    read(model, narrow(5))
+    empty, answers = UnstoredAnswers(), model.answers
+    first = answers.nbytes
+    items = answers.of(answers.up_to(2))
+    assert ["i:1", "i:2"] == [identity for identity, _, _ in items]
+    answers.stored([*items[:1], ("i:2", 2, b"another answer"), ("i:3", 1, answers.get("i:3")), ("nobody", 1, b"")])
+    assert (4, 5 * answers.nbytes) == (len(answers), 4 * first)
+    answers.covered(4)
+    assert ([("i:5", 5)], 5 * answers.nbytes) == ([item[:2] for item in answers.of(["i:4", "i:5"])], first)
+    answers.covered(5)
+    assert (0, empty.nbytes) == (len(answers), answers.nbytes)
 
 
 def test_the_ids_of_an_observer_are_told_that_nothing_was_learned():

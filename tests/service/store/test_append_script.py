@@ -22,7 +22,7 @@ async def test_an_append_makes_the_next_version(model):
         answer.code, answer.head, answer.head_uid, answer.made, answer.segments, answer.entries, answer.complete,
     )  # fmt: skip
     read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 1 << 20, 10)
-    expected = RawEntry(1, "w1-1", INCARNATION, answer.time_ms, ((0, blob, ()), (1, b"", ())))
+    expected = RawEntry(1, "w1-1", answer.time_ms, ((0, blob, ()), (1, b"", ())))
     assert (expected,) == read.entries
     (now,) = await model.connection.ask(("TIME",))
     assert 10_000 > abs(answer.time_ms - int(now[0]) * 1000)

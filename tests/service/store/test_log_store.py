@@ -54,6 +54,27 @@ async def test_a_gap_in_the_log_ends_what_is_read(model):
     assert ([4], False) == ([entry.version for entry in read.entries], read.complete)
 
 
+async def test_an_entry_keeps_the_place_of_its_only_segment(model):
+    """The request before it had been sent already."""
+    await model.append(one("a"))
+    await model.append(one("a"), SegmentIn(b"x"))
+    read = await model.log.read_after("m", INCARNATION, 1, "w1-1", 1 << 20, 10)
+    assert [((1, b"x", ()),)] == [entry.segments for entry in read.entries]
+
+
+@pytest.mark.parametrize("other", "uptns0")
+async def test_an_entry_with_other_fields_is_foreign(model, other):
+    """Its fields are as many as ours, but one has another name."""
+    await model.append()
+    (((_, fields),),) = await model.connection.ask(("XRANGE", model.keys.log, "-", "+"))
+    fields[3] = "w1-1"  # it follows this entry
+    fields[2 * fields[::2].index(other.encode())] = "z"
+    await model.connection.ask(("XADD", model.keys.log, "2-0", *fields))
+    await model.connection.ask(("HSET", model.keys.meta, "version", "2"))
+    read = await model.log.read_after("m", INCARNATION, 1, "w1-1", 1 << 20, 10)
+    assert "foreign" == read.code
+
+
 async def test_answers_are_added_once_and_to_their_version_only(model):
     """Never over an answer, never for an id that was learned by another version, never for a forgotten one."""
     await model.append(one("a", digest=""), one("b"))
