@@ -28,17 +28,13 @@ async def test_an_append_makes_the_next_version(model):
     assert 10_000 > abs(answer.time_ms - int(now[0]) * 1000)
 
 
-async def test_gone_when_there_is_no_model(connection):
-    """Nothing is written for a model that does not exist."""
-    nobody = Model(connection)
-    assert "gone" == (await nobody.append()).code
-    assert {} == await nobody.contents()
-
-
 async def test_gone_when_the_model_was_created_anew(model):
-    """A writer of the old incarnation writes nothing, neither to the new one nor beside it."""
+    """A writer of the old incarnation writes nothing, neither to the new one nor beside it, nor where there is none."""
     await model.append(one("a"))
     assert await Catalog(model.connection).delete("m")
+    before = await model.contents()
+    assert "gone" == (await model.append(one("b"))).code
+    assert before == await model.contents()
     assert (await Catalog(model.connection).create("m", "inc2", b"{}")).created
     before = await model.contents()
     assert "gone" == (await model.append(one("b"))).code

@@ -227,8 +227,12 @@ async def test_creation_stores_the_first_summary(catalog):
 
 
 async def test_an_append_carries_the_summary_of_the_state_before_it(model):
-    """It is stored with the entry, and neither by a refused append nor by one that adds nothing."""
+    """It is stored with the entry, and neither by a refused append nor by a retry nor by one that adds nothing."""
     await model.append(one("a"), summary=record(0))
+    before = await model.contents()
+    model.last = replace(model.last, summary=record(0, rows=5))
+    assert 1 == (await model.again()).made
+    assert before == await model.contents()
     assert 0 == (await stored(model)).version
     await model.append(summary=record(1))
     assert 1 == (await stored(model)).version
@@ -292,12 +296,3 @@ async def test_a_list_leaves_out_what_does_not_exist(model, catalog):
     await model.connection.ask(("ZADD", "onepass:models", 0, "b gone"), ("ZADD", "onepass:models", 0, "m inc0"))
     listed, _ = await catalog.summaries(10)
     assert [("m", INCARNATION)] == [row[:2] for row in listed]
-
-
-async def test_a_resent_append_stores_nothing(model):
-    """The retry of an append whose reply was lost returns what was made, and writes nothing."""
-    await model.append(summary=record(0))
-    before = await model.contents()
-    model.last = replace(model.last, summary=record(0, rows=5))
-    assert 1 == (await model.again()).made
-    assert before == await model.contents()

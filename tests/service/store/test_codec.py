@@ -3,7 +3,6 @@
 import msgspec
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 from core.entry import (
     Challenge,
@@ -140,10 +139,8 @@ def test_overlap_rows_come_back_bit_for_bit():
     """Missing values too; what the store found seen already is to be skipped."""
     X = np.array([[1.0, np.nan], [-0.0, 1e308], [5e-324, 3.0]])
     back = codec.decode(codec.encode(Overlap("space", X, ("a", "b", "c"))), (1,))
-    assert isinstance(back, Overlap)
     assert X.tobytes() == back.X.tobytes()
     assert ("space", ("a", "b", "c"), (1,)) == (back.space, back.ids, back.skip)
-    assert_array_equal(X, back.X)
 
 
 def test_where_a_model_stood_after_a_switch_is_remembered_with_its_id():

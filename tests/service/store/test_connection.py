@@ -1,6 +1,7 @@
 """The connection: a store that is down is said to be down at once, and nothing is sent twice; what its URL says."""
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import AsyncIterator
@@ -26,35 +27,23 @@ SECRET = "secret-host"
 KINDS = r"\(ONEPASS_REDIS_URL\) is not of a known kind: .*redis://.*unix://.*redis\+sentinel://.*redis\+cluster://"
 
 
-class Counting:
-    """Takes commands and counts them by name; answers only what a client sends to introduce itself."""
+@asynccontextmanager
+async def counting(hangs_up: bool) -> AsyncIterator[tuple[str, list[str]]]:
+    """A URL and the names of the commands sent there; it answers only what a client sends to introduce itself."""
+    got: list[str] = []
 
-    def __init__(self, hangs_up: bool) -> None:
-        self.hangs_up = hangs_up
-        self.got: list[str] = []
-        self.url = ""
-
-    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while words := await next_command(reader):
                 if words[0] == b"CLIENT":
                     writer.write(b"+OK\r\n")
                     continue
-                self.got.append(words[0].decode())
-                if self.hangs_up:
+                got.append(words[0].decode())
+                if hangs_up:
                     break
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
 
-
-@asynccontextmanager
-async def counting(hangs_up: bool) -> AsyncIterator[Counting]:
-    fake = Counting(hangs_up)
-    async with listening(fake.talk) as port:
-        fake.url = f"redis://127.0.0.1:{port}"
-        yield fake
+    async with listening(talk) as port:
+        yield f"redis://127.0.0.1:{port}", got
 
 
 @asynccontextmanager
@@ -69,14 +58,14 @@ async def connected(url: str, timeout_s: float = 5.0, connections_max: int = 4) 
 @pytest.mark.parametrize("hangs_up", [True, False])
 async def test_nothing_is_sent_twice(hangs_up):
     """Whether the store hangs up or never answers, it has seen every command once."""
-    async with counting(hangs_up) as fake, connected(fake.url, 0.2) as connection:
+    async with counting(hangs_up) as (url, got), connected(url, 0.2) as connection:
         (answer,) = await Log(connection).append([Model(connection).asks()])
         assert isinstance(answer, StoreDown)
         with pytest.raises(StoreDown):
             await connection.ping()
         (answer,) = await connection.run([Call(None, ("x",), ("SET", "x", "y"))], large_bytes=1)
         assert isinstance(answer, StoreDown)
-        assert ["EVALSHA", "DEL", "SET"] == fake.got
+        assert ["EVALSHA", "DEL", "SET"] == got
 
 
 async def test_a_store_that_is_down_is_found_out_at_once():
@@ -345,9 +334,9 @@ async def test_a_user_and_a_database_are_those_of_the_url(server):
 
 async def test_no_calls_are_answered_at_once() -> None:
     """Nothing is sent where there is nothing to ask: waiting for its answer would end in a timeout."""
-    async with counting(hangs_up=False) as fake, connected(fake.url, 600.0) as connection, asyncio.timeout(30):
+    async with counting(hangs_up=False) as (url, got), connected(url, 600.0) as connection, asyncio.timeout(30):
         assert ([], []) == (await connection.run([]), await connection.ask())
-        assert [] == fake.got
+        assert [] == got
 
 
 SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
@@ -369,12 +358,8 @@ def test_where_a_store_is(url, kind, seeds, where):
     assert (kind, seeds) == (found.kind, found.seeds)
     assert where == {name: found.where.get(name) for name in where}
     assert kind == "single" or where == found.where
-
-
-def test_sentinels():
-    """They are asked for a service, with credentials of their own."""
-    found = parse(SENTINELS)
-    assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)
+    if kind == "sentinel":  # they are asked for a service, with credentials of their own
+        assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)
 
 
 @pytest.mark.parametrize("scheme", ["rediss+sentinel", "rediss+cluster"])

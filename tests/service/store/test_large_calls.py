@@ -1,6 +1,7 @@
 """Large calls: more time, in proportion to their bytes, over connections of their own; they fail alone."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -25,15 +26,11 @@ async def slow_server(delay_s: float | None) -> AsyncIterator[str]:
     """Answers every call at once, but one of SLOW after a while; None: never."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while words := await next_command(reader):
                 if SLOW.sha.encode() in words:
                     await asyncio.sleep(600 if delay_s is None else delay_s)
                 writer.write(b"+OK\r\n")
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
 
     async with listening(talk) as port:
         yield f"redis://127.0.0.1:{port}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,20 @@ from service.store.log import codec, log_page
 from service.store.log.append_notices import AppendNotice, AppendNotices
 from service.store.log.appends import RECORD, SOON_BYTES_MAX, WRITER_LIFE_MS, WRITERS_MAX, Answers, SeenId, SegmentIn
 from service.store.log.log import Head
+from service.store.redis.connection import Call
 from tests.service.store_fixtures import INCARNATION, Model, by_name, many, one
+
+
+def _watched(model: Model, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Call], dict[str, Any]]]:
+    """The calls of each round trip from now on, and how they went."""
+    run, seen = model.connection.run, []
+
+    async def watched(calls, **how):
+        seen.append((calls, how))
+        return await run(calls, **how)
+
+    monkeypatch.setattr(model.connection, "run", watched)
+    return seen
 
 
 async def test_entries_come_up_to_the_limit_and_reading_goes_on(model):
@@ -92,16 +106,11 @@ async def test_many_answers_go_some_sets_at_a_time_and_one_that_fails_fails_alon
     """No round trip has more than sixteen; what has been stored stays so, and can be stored again."""
     ids = [f"i{k}" for k in range(9_500)]
     await model.append(many(*ids), id_cap=10_000)
-    run, sizes = model.connection.run, []
-
-    async def watched(calls, **how):
-        sizes.append([(len(call.args) - 3) // 3 for call in calls if call.script is RECORD])
-        return await run(calls, **how)
-
-    monkeypatch.setattr(model.connection, "run", watched)
+    trips = _watched(model, monkeypatch)
     answers = [model.answered([(seen_id, 1, b"a") for seen_id in ids[at : at + 500]]) for at in range(0, 9_500, 500)]
     lost = Answers("m", INCARNATION, 1, "of the lost tail", answers[0].items)
     assert [True] * 18 + [False] == await model.log.record_answers([*answers[:18], lost])
+    sizes = [[(len(call.args) - 3) // 3 for call in calls if call.script is RECORD] for calls, _ in trips]
     assert [[500] * 16, [500] * 3] == sizes
     assert [True] * 19 == await model.log.record_answers(answers)
     assert {b"a"} == {seen.answer for seen in await model.log.lookup("m", INCARNATION, ids)}
@@ -120,23 +129,17 @@ async def test_a_large_entry_is_fetched_by_itself(model, monkeypatch):
     await model.append(SegmentIn(b"small"))
     await model.append(SegmentIn(bytes(3 * SOON_BYTES_MAX)))
     await model.append(SegmentIn(bytes(5 * 2**20)))
-    run, ways = model.connection.run, []
-
-    async def watched(calls, **how):
-        ways.append(how)
-        return await run(calls, **how)
-
-    monkeypatch.setattr(model.connection, "run", watched)
+    trips = _watched(model, monkeypatch)
     read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 2**30, 10, soon=True)
     assert ([1], False) == ([entry.version for entry in read.entries], read.complete)
     large = await model.log.read_after("m", INCARNATION, 1, "w1-1", 2**30, 10, soon=True)
     assert ([2], False) == ([entry.version for entry in large.entries], large.complete)
-    assert [(True, 0), (True, 0), (False, 0)] == [(*way.values(),) for way in ways]
-    ways.clear()
+    assert [(True, 0), (True, 0), (False, 0)] == [(*way.values(),) for _, way in trips]
+    trips.clear()
     larger = await model.log.read_after("m", INCARNATION, 2, "w1-2", 2**30, 10)
     assert ([3], True) == ([entry.version for entry in larger.entries], larger.complete)
-    assert [True, False] == [way["large_bytes"] == 0 for way in ways]
-    assert 5 * 2**20 < ways[1]["large_bytes"] < 5 * 2**20 + 1000
+    small, large_one = (way["large_bytes"] for _, way in trips)
+    assert (0, True) == (small, 5 * 2**20 < large_one < 5 * 2**20 + 1000)
     answer = await Model(model.connection, "w2").append(version=1, uid="w1-1", max_bytes=2**30)
     assert ("ok", (), False) == (answer.code, answer.entries, answer.complete)
 

@@ -9,7 +9,7 @@ import pytest
 from core.model import STATE_VERSION
 from service.errors import Recreated
 from service.store.catalog import Catalog
-from service.store.keys import TOMBSTONES, ModelKeys
+from service.store.keys import TOMBSTONES
 from service.store.log.appends import NamedState
 from service.store.states.pieces import PIECE_BYTES, digest
 from service.store.states.snapshots import SnapshotInfo, Snapshots, Written
@@ -319,11 +319,3 @@ async def test_a_description_of_another_length_is_refused(taker):
         with pytest.raises(ValueError):
             await taker.store.write("m", INCARNATION, info, b"state")
     assert before == await taker.model.contents()
-
-
-async def test_deleting_the_model_takes_its_snapshots(taker):
-    """Also those that were dropped before leave nothing."""
-    for version in (3, 4, 5, 6):
-        await taker.take(version)
-    assert await Catalog(taker.model.connection).delete("m")
-    assert {ModelKeys("m", INCARNATION).deleted.encode(), TOMBSTONES.encode()} == {*await taker.model.contents()}
