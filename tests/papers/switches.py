@@ -4,12 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.config import Config
 from core.contract import Floats
-from core.entry import Entry, Rows, Switch
+from core.entry import Switch
 from core.features import Feature
-from core.model import Model
-from core.model.apply import apply
+from tests.core.twin import Fed
 from tests.papers.sets.files import indicators, indices, numbers, read_columns
 
 DIMENSIONS = {
@@ -62,48 +60,36 @@ def mapped(X: Floats, y: Any, width: int, rng: np.random.Generator) -> Spaces:
     return spaces_of(X, X @ rng.normal(size=(d, width)) / np.sqrt(d), y)
 
 
-def image(X: Floats, y: Any, rng: np.random.Generator, noise: float = 0.1) -> Spaces:
-    """Rows in their order, and a noisy Gaussian image of them with as many columns."""
-    n, d = X.shape
-    other = X @ rng.normal(size=(d, d)) / np.sqrt(d) + noise * rng.normal(size=(n, d))
-    return spaces_of(np.ascontiguousarray(X), np.ascontiguousarray(other), y)
-
-
 def spaces_of(*spaces_and_labels: Any) -> Spaces:
     """A stream from rows (n, d_s) of each space, and its labels."""
     *spaces, y = spaces_and_labels
     return Spaces(spaces, [[f"s{at}.{j}" for j in range(X.shape[1])] for at, X in enumerate(spaces)], y)
 
 
-class Life:
+class Life(Fed):
     """A model that learns a stream through a change of features."""
 
     def __init__(self, stream: Spaces, algorithm: str, seed: int = 0, **params: Any) -> None:
         self.stream = stream
         task = "classification" if stream.y.dtype.kind == "i" else "regression"
         body = {"algorithm": algorithm, "features": stream.names[0], "params": params, "seed": seed, "task": task}
-        self.model, self.version = Model.first(Config.parse(body)), 0
+        super().__init__(body)
         pairs = zip(stream.X, stream.names, strict=True)
         self._columns = {name: X[:, j] for X, names in pairs for j, name in enumerate(names)}
 
-    def apply(self, segment: Any) -> Any:
-        """Apply one segment as an entry of the log; return its outcome."""
-        self.version += 1
-        return apply(self.model, Entry(self.version, self.version, (segment,)))[0]
-
     def feed(self, start: int, stop: int) -> Floats:
         """Learn rows of the stream in the current feedback space; return their losses."""
-        space, y = self.model.feedback_schema, self.stream.y[start:stop]
+        space, y = self.machine.feedback_schema, self.stream.y[start:stop]
         raw = np.ascontiguousarray(np.stack([self._columns[name][start:stop] for name in space.names], axis=1))
-        outcome = self.apply(Rows(space.id, None, raw, y if y.dtype.kind == "f" else y.tolist()))
+        outcome = self.learn(raw, y if y.dtype.kind == "f" else y.tolist())
         assert outcome.refusal is None, outcome
         return np.nan_to_num(np.array(outcome.losses, np.float64), nan=1.0)  # before the first label: an error
 
     def begin(self) -> None:
         """Start the overlap with the next space."""
-        self.apply(Switch("begin", tuple(Feature(name) for name in self.stream.names[1]), None))
+        self.commit(Switch("begin", tuple(Feature(name) for name in self.stream.names[1]), None))
 
     def complete(self) -> None:
         """Switch to the next space."""
-        self.apply(Switch("complete"))
-        assert self.model.phase == "ensemble"
+        self.commit(Switch("complete"))
+        assert self.machine.phase == "ensemble"

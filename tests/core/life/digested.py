@@ -12,8 +12,7 @@ import numpy as np
 from core.entry import Overlap, Rows, Switch
 from core.learners.catalogue import ALGORITHMS
 from core.model import read
-from tests.core.life.contested import Contested
-from tests.core.life.life import Life
+from tests.core.life.life import Contested, Life
 from tests.core.life.logs import Written
 from tests.core.life.steps import WHOLE_LIFE
 from tests.core.life.streams import COSTS, KINDS, LABELS, SPACES, WIDE, plain_body

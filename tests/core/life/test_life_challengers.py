@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from core.learners.catalogue import ALGORITHMS
-from tests.core.life.contested import Contested
+from tests.core.life.life import Contested
 from tests.core.life.steps import WHOLE_LIFE
 from tests.core.life.streams import plain_body
 
