@@ -156,6 +156,7 @@ KNOWN_PARAMS = ["bias", "forgetting_rate", "initial_variance", "random_features"
         *(({"params": {"bias": value}}, "params.bias", [True, False]) for value in (1, "true")),
         *(({"seed": value}, "seed", f">= 0 and <= {SEED_MAX}") for value in (-1, SEED_MAX + 1, 1.0, True, "1", None)),
         *(({"missing": value}, "missing", ["error", "zero", "mean"]) for value in ("drop", "", None, 0, False)),
+        *(({"lags": value}, "lags", ">= 0 and <= 10") for value in (-1, 11, 1.0, True, "2", None)),
         ({"labels": [0, "0"]}, "labels[1]", ANY),
         *(({"labels": value}, "labels", "2 to 100 labels") for value in ([*range(101)], {"a": 1})),
         ({"labels": [0, 1], "task": "regression"}, "labels", ANY),

@@ -212,13 +212,6 @@ def test_a_model_without_lags_is_unchanged():
     assert None is model.served(np.zeros((1, 2))).lags
 
 
-@pytest.mark.parametrize("value", [-1, 11, 1.0, True, "2", None])
-def test_the_number_is_checked(value):
-    """It must be an integer from 0 to 10."""
-    with pytest.raises(Invalid, match="lags"):
-        fed(lags=value)
-
-
 def test_combinations_that_lags_exclude_are_refused_by_name():
     """Sparse rows have no columns; more labels or categories would need more columns; the number itself is fixed."""
     with pytest.raises(Invalid, match="lags"):

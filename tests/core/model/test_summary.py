@@ -26,27 +26,18 @@ def test_the_first_summary_needs_no_model(kind):
 
 @every_kind
 def test_a_summary_has_the_figures_of_the_metrics(kind):
-    """Rows, score, and the best baseline."""
+    """Rows, score, the best baseline, and the last twenty-four points of the history, the newest last."""
     model, rng = Fed({**kind, "features": ["a", "b"]}), np.random.default_rng(0)
     machine = model.machine
-    truth = rng.normal(size=40) if machine.regression else ["x", "y"] * 20
-    model.learn(rng.normal(size=(40, 2)), truth)
+    truth = rng.normal(size=600) if machine.regression else ["x", "x", "y"] * 200
+    model.learn(rng.normal(size=(600, 2)), truth)
     report = machine.own.metrics.report()
     best, name = (min, "mse") if machine.regression else (max, "accuracy")
     baseline = best(span[name] for span in report["baselines"].values())
-    expected = Summary(kind["algorithm"], kind["task"], 40, report["overall"][name], baseline, "steady")
+    expected = Summary(kind["algorithm"], kind["task"], 600, report["overall"][name], baseline, "steady")
     paired = report["paired"]["overall"]["mse"] if machine.regression else None
-    recent = tuple(float(f"{point[name]:.4g}") for point in report["history"])
-    assert 4 == len(recent)
+    recent = tuple(float(f"{point[name]:.4g}") for point in report["history"][-24:])
     assert expected._replace(paired_score=paired, recent=recent) == read.summary(machine)
-
-
-def test_a_summary_has_the_last_points_of_a_long_history():
-    """There are twenty-four, the newest last."""
-    model = Fed({**KINDS[0], "features": ["a"]})
-    model.learn(np.random.default_rng(0).normal(size=(600, 1)), ["x", "x", "y"] * 200)
-    history = model.machine.own.metrics.report()["history"]
-    assert [float(f"{point['accuracy']:.4g}") for point in history[-24:]] == [*read.summary(model.machine).recent]
 
 
 def test_a_summary_shows_the_last_drift_and_challengers_that_are_ahead():
