@@ -63,12 +63,6 @@ def test_the_streams_of_known_names():
     assert [0x223510DE0DD4615F, 0x1BE10B3F4FAF470F] == Projection(0, 100, "sign").states(["a", "foobar"]).tolist()
 
 
-def test_known_signs():
-    """The first entries of a column, as plus and minus signs."""
-    signs = Projection(0, 100, "sign").columns(["a"])[:32, 0]
-    assert "--++-+-+++--++---+++++++-++--++-" == "".join("+" if entry > 0 else "-" for entry in signs)
-
-
 @pytest.mark.parametrize("d", [1, 7, 8, 64, 65, 100, 130])
 @kinds
 def test_columns_match_those_built_by_hand(kind, d):

@@ -37,25 +37,6 @@ def test_one_line_of_configuration_finds_half_of_the_frauds(algorithm):
     assert np.isclose(1 - np.mean(outcome.losses), model.machine.own.metrics.report()["overall"]["accuracy"])
 
 
-def test_costs_change_the_answers_but_not_the_probabilities():
-    """Without them frauds are missed; with them the answers cost less than without, and less than either constant."""
-
-    def cost(found):
-        return 40 * (~found & (y == 1))[SETTLED].sum() + (found & (y == 0))[SETTLED].sum()
-
-    (missed, plain, _), (found, costly, _) = said("dfop"), said("dfop", class_costs={"fraud": 40})
-    assert rates(missed)[0] < 0.2
-    assert plain.p_true == costly.p_true
-    assert cost(found) < min(cost(missed), cost(np.zeros(len(y), bool)), cost(np.ones(len(y), bool)))
-
-
-def test_the_error_rate_test_watches_the_answers():
-    """If the concept flips, the errors of the cheapest answers raise an alarm."""
-    model = said("dfop", class_costs={"fraud": 40}, watch={"error_rate": {}})[2]
-    model.learn(-X, [LABELS[k] for k in y])
-    assert 2 == model.machine.outbox.last[0]
-
-
 @pytest.mark.parametrize("on_drift", ["report", "reset"])
 def test_changed_costs_are_no_drift(on_drift):
     """New costs change the errors: the error test starts over with them instead of comparing across the change."""

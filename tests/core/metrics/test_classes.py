@@ -11,7 +11,7 @@ from sklearn import metrics as theirs
 from core.metrics import ClassificationMetrics
 from core.metrics.class_kernels import BRIER, CONFIDENCE, GONE, LOSS, NOTHING, P_TRUE, SCORE, facts_of
 from core.metrics.regression import squared_errors
-from tests.core.metrics.prequential_oracle import classes_of, fed, random_classes, score_bin
+from tests.core.metrics.prequential_oracle import classes_of, fed, random_classes
 
 SPANS = ("overall", "window", "fading")
 
@@ -191,16 +191,3 @@ def test_classes_are_scored_like_scikit_learn(rows):
         own = [[one[name] for one in found["per_class"].values()] for name in ("precision", "recall", "f1", "support")]
         assert_allclose(expected, own, atol=6e-4)
         assert_allclose(theirs.confusion_matrix(y, said, sample_weight=w), found["confusion"]["counts"], atol=6e-4)
-
-
-def test_the_ranking_is_exact_to_its_bins(rows):
-    """ROC AUC and average precision equal scikit-learn's for binned scores, and are close to those without bins."""
-    if rows[1].shape[1] != 2:
-        assert "roc_auc" not in rows[2]["overall"]
-        return
-    for name, found, y, P, w in spans(rows):
-        bins = [score_bin(p) for p in P[:, 1]]
-        areas = {"roc_auc": theirs.roc_auc_score, "average_precision": theirs.average_precision_score}
-        for area, of in areas.items():
-            assert of(y, bins, sample_weight=w) == pytest.approx(found[area]), name
-            assert of(y, P[:, 1], sample_weight=w) == pytest.approx(found[area], abs=0.01), name

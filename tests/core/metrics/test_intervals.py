@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from core.metrics.intervals import Intervals, returned_bounds
-from tests.core.metrics.prequential_oracle import SPANS
+from tests.core.metrics.prequential_oracle import SPANS, bits, fed
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 STEPS = (0.002, 0.008, 0.032, 0.128)
@@ -85,8 +85,6 @@ class PlainIntervals:
 BIG = 1.7976931348623157e308
 WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e300, -1e200, 5e-324])
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | WILD
-FIRST_ROWS = {0.5: 3, 0.8: 9, 0.9: 19, 0.95: 39, 0.99: 199}
-"""The number of residuals at which each level gets an interval."""
 
 
 def stream(rows, seed=0):
@@ -95,21 +93,6 @@ def stream(rows, seed=0):
     scale = np.where(np.arange(rows) // (1 + rows // 3) == 1, 4.0, 1.0)
     truth = rng.normal(size=rows) * 3
     return truth - scale * (rng.exponential(size=rows) - 0.7), truth
-
-
-def fed(rows, cuts=(), told=None):
-    """Intervals that have learned a stream in blocks, cut at some rows."""
-    predicted, truth = rows
-    intervals = Intervals()
-    for start, stop in zip([0, *cuts], [*cuts, len(truth)], strict=True):
-        own = None if told is None else told[start:stop]
-        intervals.absorb(predicted[start:stop], truth[start:stop], own)
-    return intervals
-
-
-def state(intervals):
-    arrays, header = intervals.to_arrays()
-    return {name: array.tobytes() for name, array in arrays.items()}, header
 
 
 def offsets(intervals, levels=LEVELS):
@@ -147,42 +130,22 @@ def test_intervals_match_the_plainest_computation():
 def test_no_finite_number_makes_an_interval_overflow(rows, level):
     """For any finite numbers, intervals are finite and ordered, and the state loads."""
     predicted, truth = (np.array(column) for column in zip(*rows, strict=True))
-    intervals = fed((predicted, truth), range(1, len(rows)))
-    assert state(intervals) == state(fed((predicted, truth)))
+    intervals = fed(Intervals(), (predicted, truth), [1] * len(rows))
+    assert bits(intervals) == bits(fed(Intervals(), (predicted, truth), []))
     if (bounds := intervals.around(predicted, level)) is not None:
         assert np.isfinite(bounds).all()
         assert (bounds[:, 0] <= predicted).all()
         assert (predicted <= bounds[:, 1]).all()
     restored = Intervals()
     restored.load_arrays(*intervals.to_arrays())
-    assert state(intervals) == state(restored)
+    assert bits(intervals) == bits(restored)
     assert_array_equal(offsets(intervals), offsets(restored))
     json.dumps(restored.spans(), allow_nan=False)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_level_starts_with_enough_rows_for_its_tails(level):
-    """Below that it is None: a tail of t has its first quantile among 1/t - 1 residuals."""
-    first = FIRST_ROWS[level]
-    predicted, truth = stream(first)
-    assert None is fed((predicted[:-1], truth[:-1])).around(predicted, level)
-    assert (first, 2) == fed((predicted, truth)).around(predicted, level).shape
-
-
-def test_levels_are_nested():
-    """Adaptive levels and those between them, after a change of the errors, down to width 0."""
-    levels = np.linspace(0.01, 0.99, 99)
-    for rows in (200, 900, 1200, 2000):
-        low, high = offsets(fed(stream(rows)), levels).T
-        assert (np.diff(low) <= 0).all()
-        assert (np.diff(high) >= 0).all()
-        assert (low <= 0).all()
-        assert (high >= 0).all()
-
-
 def test_a_series_without_errors_has_intervals_without_width():
     """They cover every row."""
-    intervals = fed((np.full(300, 0.1), np.full(300, 0.1)))
+    intervals = fed(Intervals(), (np.full(300, 0.1), np.full(300, 0.1)), [])
     assert_array_equal(np.zeros((5, 2)), offsets(intervals))
     assert {"0.5": 1.0, "0.8": 1.0, "0.9": 1.0, "0.95": 1.0, "0.99": 1.0} == intervals.spans()[0]
 
@@ -208,27 +171,27 @@ def test_a_tracked_row_is_covered_as_it_was_served():
     """Its own served intervals count; a row served without any does not count; other rows count as usual."""
     predicted, truth = stream(300)
     wide, narrow = ((-1e9, 1e9),) * 5, ((-1e-9, 1e-9),) * 5
-    before = fed((predicted, truth))
+    before = fed(Intervals(), (predicted, truth), [])
     counted = before.levels[:, 1]
     row = np.array([0.0]), np.array([5.0])
     for served, more, hits in ((wide, 1, 1), (narrow, 1, 0), (None, 0, 0), ((None,) * 4 + (wide[0],), None, None)):
-        after = fed((predicted, truth))
+        after = fed(Intervals(), (predicted, truth), [])
         after.absorb(*row, returned_bounds([served]))
         told, covered = (after.levels - before.levels)[:, 1:3].T
         expected = ([more] * 5, [hits] * 5) if more is not None else ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1])
         assert expected == (told.tolist(), covered.tolist())
         assert after.residuals[300 % 250] == 5.0
-    untracked = fed((predicted, truth))
+    untracked = fed(Intervals(), (predicted, truth), [])
     untracked.absorb(*row, returned_bounds([()]))
-    expected = fed((predicted, truth))
+    expected = fed(Intervals(), (predicted, truth), [])
     expected.absorb(*row)
-    assert state(expected) == state(untracked)
+    assert bits(expected) == bits(untracked)
     assert (counted > 0).all()
 
 
 def test_a_tracked_row_is_served_with_the_intervals_that_are_read():
     """All levels around one prediction; None for a level without an interval."""
-    intervals = fed(stream(100))
+    intervals = fed(Intervals(), stream(100), [])
     served = intervals.served(2.5)
     for level, own in zip(LEVELS, served, strict=True):
         bounds = intervals.around(np.array([2.5]), level)
@@ -240,15 +203,15 @@ def test_a_tracked_row_is_served_with_the_intervals_that_are_read():
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_non_finite_numbers_change_nothing(value):
     """NaN and infinities are refused together with all other rows of the call."""
-    intervals = fed(stream(20))
-    before = state(intervals)
+    intervals = fed(Intervals(), stream(20), [])
+    before = bits(intervals)
     for said, came in ((value, 0.0), (0.0, value)):
         with pytest.raises(ValueError, match="finite"):
             intervals.absorb(np.array([1.0] * 30 + [said]), np.array([1.0] * 30 + [came]))
-        assert before == state(intervals)
+        assert before == bits(intervals)
 
 
 def test_an_idle_model_is_small():
     """The ring grows with the rows, up to its bound."""
-    sizes = [fed(stream(rows)).nbytes for rows in (0, 16, 17, 1000, 3000)]
+    sizes = [fed(Intervals(), stream(rows), []).nbytes for rows in (0, 16, 17, 1000, 3000)]
     assert sizes[0] == sizes[1] < sizes[2] < sizes[3] == sizes[4] < 16_000

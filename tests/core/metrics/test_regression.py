@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.entry import Reset
 from core.metrics import ClassificationMetrics, RegressionMetrics, regression_batch
 from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering
 from core.metrics.regression import AS_NOW, NOTHING
-from core.model import read
 from tests.core.metrics.prequential_oracle import (
     SPANS,
     assert_close,
@@ -23,7 +21,6 @@ from tests.core.metrics.prequential_oracle import (
     random_numbers,
     reg_scores,
 )
-from tests.core.twin import Fed
 
 BIG = 1.7976931348623157e308
 WILD = st.sampled_from([0.0, -0.0, 1.0, BIG, -BIG, 1e150, -1e200, 5e-324, 1e-160])
@@ -167,25 +164,6 @@ def test_the_first_row_decides_nothing(n, level, own, seed):
     """However far labels are from 0, a model is better exactly if its errors are smaller than the last value's."""
     found = ratios(fed(RegressionMetrics(), far(n, level, own, seed), [1, 7]))
     assert all((ratio < 1.0) == (own < 1.0) for ratio in found)
-
-
-@pytest.mark.parametrize("algorithm", ["auto", "rls", "dfop", "gdfop"])
-def test_a_model_is_judged_on_the_rows_of_the_baseline(algorithm):
-    """In its summary and its quality, from the first batch on, and again after a reset."""
-    model = Fed({"algorithm": algorithm, "task": "regression", "features": ["a"], "watch": None})
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(300, 1))
-    y = (1e3 + 5.0 * X[:, 0] + 0.1 * rng.normal(size=300)).tolist()
-    for _ in range(2):
-        model.learn(X, y)
-        summary, report = read.summary(model.machine), model.report
-        assert (report["overall"]["mse"], report["paired"]["overall"]["mse"]) == (summary.score, summary.paired_score)
-        assert summary.paired_score < summary.score
-        first = summary.score * 300 - summary.paired_score * 299
-        assert first == pytest.approx(y[0] ** 2, rel=0.01)
-        assert (summary.paired_score < summary.baseline) == (read.quality(model.machine.own).error_ratio < 1.0)
-        model.commit(Reset())
-        assert read.summary(model.machine).paired_score is None
 
 
 # -- the median of errors, from bounded counts

@@ -239,22 +239,6 @@ def test_one_mistyped_label_draws_no_answers(algorithm, name):
     assert right(after, names, labels) > right(before, names, labels) - 0.02
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "ga2m", "dynamic_odm"])
-def test_a_class_that_comes_late_and_stays_is_learned(algorithm):
-    """It is in a third of the rows from halfway on: most of its rows are found after a hundred of them."""
-    X, y = generators.rbf(10, 2 * ROWS)[:2]
-    late = np.flatnonzero(y == y.max())
-    keep = np.delete(np.arange(2 * ROWS), late[late < ROWS])
-    X, y = np.asarray(X, dtype=np.float64)[keep], y[keep]
-    labels = [f"c{int(k)}" for k in y]
-    model, at = model_of(algorithm, X), np.flatnonzero(y == y.max())[100]
-    model.learn(X[:at], labels[:at])
-    new = np.flatnonzero(y == y.max())[100:]
-    said = model.predict(X[new]).value
-    found = np.mean([model.machine.labels.labels[k] == labels[new[0]] for k in said])
-    assert found > (0.5 if algorithm == "dynamic_odm" else 0.9)
-
-
 def test_rows_count_whether_they_were_scored_or_not():
     """Scored rows and rows of a retired space both count, in the order of the labels."""
     ours = answers_of(["yes", "no"], labels=["no", "yes"])

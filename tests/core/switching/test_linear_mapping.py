@@ -171,15 +171,6 @@ def test_one_extreme_row_does_not_make_a_mapping_poor(kind):
     assert mapping.error < 0.3
 
 
-@every_kind
-def test_only_the_kernel_recovers_a_nonlinear_map(kind):
-    """On a curved map its error is small, that of the linear mapping is not."""
-    X2 = np.random.default_rng(0).uniform(-2, 2, size=(200, 1))
-    mapping = mapping_of(kind, 1, 1)
-    mapping.learn(X2, X2**2)
-    assert (mapping.error < 0.05) == (kind is KernelMapping)
-
-
 def test_weights_carried_through_wild_rows_are_finite():
     """Huge weights through a huge mapping are clipped instead of overflowing."""
     mapping = mapping_of(LinearMapping, 2, 1)
@@ -313,20 +304,6 @@ def test_the_mapping_only_learns_vanished_columns():
     recovery = learned()
     assert_array_equal(alone.recover(X)[:, 0], recovery.recover(X)[:, 1])
     assert alone.error == recovery.error
-
-
-def test_carried_weights_predict_like_the_old_ones_on_recovered_rows():
-    """Kept columns keep their weights, and the mapping adds to them."""
-    X, _ = overlapping()
-    recovery, weights = learned(), Weights(np.array([[1.0, -2.0, 3.0], [0.0, 1.0, 0.0]]), np.array([0.5, -1.0]))
-    carried = recovery.carry(weights)
-    expected = recovery.recover(X) @ weights.coefficients.T + weights.bias
-    assert_allclose(expected, X @ carried.coefficients.T + carried.bias, rtol=1e-9)
-
-
-def test_a_kernel_carries_no_weights():
-    """What it recovers is not linear in the new columns."""
-    assert learned("kernel").carry(Weights(np.ones((1, 3)), np.zeros(1))) is None
 
 
 @pytest.mark.parametrize("kind", ["linear", "kernel"])

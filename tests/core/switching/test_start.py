@@ -11,7 +11,6 @@ from core.switching.linear_mapping import LinearMapping
 from core.switching.ridge import RIDGE, RIDGES, chosen
 from tests.core.switching.test_linear_mapping import mapping_of
 from tests.core.twin import Fed
-from tests.papers.switches import Life, Spaces, image
 
 
 @pytest.mark.parametrize("rows", [40, 70, 200])
@@ -191,23 +190,3 @@ def test_without_variance_it_is_the_usual_one(K):
     """Either no new column varies, or no old one does."""
     assert RIDGE == chosen(K, np.zeros((5, 2)))
     assert RIDGE == chosen(np.zeros((5, 5)), np.arange(5.0)[:, None] - 2)
-
-
-@pytest.mark.parametrize("algorithm", ["dfop", "fesl_c"])
-def test_a_switch_to_an_exact_image_costs_little(algorithm):
-    """12 columns, 20 overlap rows: the next 100 rows are predicted nearly as if the features had not changed."""
-    lost = np.zeros(2)
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(1100, 12))
-        score = X @ rng.normal(size=12)
-        y = score / score.std() + 0.1 * rng.normal(size=1100) > 0
-        stream = image(X, y.astype(np.int64), rng, noise=0.0)
-        switched, never = Life(stream, algorithm), Life(Spaces(stream.X[:1], stream.names[:1], stream.y), algorithm)
-        switched.feed(0, 980)
-        switched.begin()
-        switched.feed(980, 1000)
-        switched.complete()
-        never.feed(0, 1000)
-        lost += [life.feed(1000, 1100).mean() for life in (switched, never)]
-    assert lost[0] / 8 <= lost[1] / 8 + 0.02
