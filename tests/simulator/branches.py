@@ -103,11 +103,8 @@ class Branches:
         def watched(model: Any, *args: Any) -> Any:
             place = "in a thread" if self._simulation.loop.in_thread else "on the loop"
             self._counts[f"{name} {place}"] += 1
-            if (
-                place == "on the loop"
-                and not self._simulation.over
-                and not (name == "apply" and _is_little(model, *args))
-            ):
+            little = name == "apply" and _is_little(model, *args)
+            if place == "on the loop" and not self._simulation.over and not little:
                 self._simulation.on_loop.append(name)
             done = inner(model, *args)
             if name == "apply_merged":

@@ -32,14 +32,12 @@ class Faults:
         simulation = self.simulation
         if len(simulation.members) >= MEMBERS_MAX:
             return
-        member = Member(
-            next(simulation.numbers),
-            simulation.world,
-            simulation.bounds,
-            publishes=simulation.setting.on_drift is not None,
-            reads_only=bool(simulation.members) and self.draw.random() < 0.25,
-            heard=self._heard,
+        publishes, reads_only = (
+            simulation.setting.on_drift is not None,
+            bool(simulation.members) and self.draw.random() < 0.25,
         )
+        of = next(simulation.numbers), simulation.world, simulation.bounds
+        member = Member(*of, publishes=publishes, reads_only=reads_only, heard=self._heard)
         simulation.members.append(member)
         member.start()
 

@@ -68,16 +68,11 @@ class Schedule:
         themed: dict[str, dict[Event, float]] = {
             "alarms": {clients.drift: 14, faults.crash_alarmed: 4},
             "features": {changes.switch: 6, changes.switch_twice: 1.5, changes.overlap: 2},
-            "states": {
-                clients.snapshot: 4,
-                changes.restore: 3,
-                changes.export: 2,
-                changes.import_: 2,
-                changes.configure: 3,
-            },
+            "states": {clients.snapshot: 4, changes.restore: 3, changes.export: 2, changes.import_: 2,
+                       changes.configure: 3},
             "memory": {changes.visit: 8},
             "challengers": {changes.challenge: 8},
-        }
+        }  # fmt: skip
         for theme, more in themed.items():
             kinds |= more if theme in themes else {}
         return kinds

@@ -68,12 +68,8 @@ class SecondModel:
         self.simulation.told_second.setdefault(anonymous(rows.y[0]), []).append(told)
         own = next((trip for trip in home.way.trips[trips:] if self._carries(trip)), None)
         if own is not None and not busy and self._is_plain(own) and not self._reads(home, began, own.begin):
-            self._judge(
-                home,
-                own,
-                max(began, self._threads_until(rows)),
-                max(own.end or 0.0, self._threads_until(replica, replica.model)),
-            )
+            done = max(own.end or 0.0, self._threads_until(replica, replica.model))
+            self._judge(home, own, max(began, self._threads_until(rows)), done)
 
     def _judge(self, home: Member, own: Trip, queued: float, done: float) -> None:
         """Encoded at ``queued``, it went with the next pipeline, and was answered once that was back and learned."""

@@ -27,18 +27,9 @@ ANSWER_S = 40 * TIMEOUT_S
 """The longest time a request may take, including threads and bad weather."""
 BOUNDS = Bounds(
     committer=CommitLimits(64, 8, id_ttl_ms=10**9, ids_max=10**6, read_bytes_max=500, timeout_s=TIMEOUT_S),
-    budget_bytes=2**30,
-    model_bytes_max=2**30,
-    body_bytes_max=2**20,
-    bodies_bytes_max=2**20,
-    batch_rows_max=100,
-    prediction_ttl_ms=10**6,
-    pending_max=100,
-    wait_timeout_s=0.5,
-    grace_s=1.0,
-    snapshots_kept=2,
-    challengers_max=8,
-    snapshot_min_bytes=10**9,
+    budget_bytes=2**30, model_bytes_max=2**30, body_bytes_max=2**20, bodies_bytes_max=2**20,
+    batch_rows_max=100, prediction_ttl_ms=10**6, pending_max=100, wait_timeout_s=0.5, grace_s=1.0,
+    snapshots_kept=2, challengers_max=8, snapshot_min_bytes=10**9,
 )  # fmt: skip
 SMALL_BUDGETS = (1, 61_000)
 """Bytes: enough for only the model in use, and for about two of three."""
@@ -120,16 +111,12 @@ class Simulation:
     created: set[str] = field(default_factory=set)  # names of models that were certainly created
     told: dict[str, list[Told]] = field(default_factory=dict)  # the answers to clients, by the first model's ids
     told_second: dict[str, list[Told]] = field(default_factory=dict)  # the same for rows of the second model
-    written: dict[str, bytes] = field(
-        default_factory=dict
-    )  # states and segments in pieces that entries name, by digest
+    written: dict[str, bytes] = field(default_factory=dict)  # states and segments that entries name, by digest
     seen: list[Seen] = field(default_factory=list)  # what readers saw of the first model
     dropped: list[tuple[str, int, frozenset[str]]] = field(default_factory=list)  # (incarnation, version, ids) if lost
     # Replicas that have applied lost entries, each with the number of lost tails it had reported before.
     owed: list[tuple[Member, Any, int, int, str]] = field(default_factory=list)
-    on_loop: list[str] = field(
-        default_factory=list
-    )  # work that ran on the event loop although it should run in threads
+    on_loop: list[str] = field(default_factory=list)  # work on the event loop that should have run in threads
     # How often the store has gone back: it may have lost the stored answer to an id whose entry it has kept, and once
     # the log is trimmed the answer cannot be given again.
     cuts: int = 0

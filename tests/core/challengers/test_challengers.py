@@ -88,12 +88,8 @@ def test_a_promotion_keeps_rows_events_and_marks():
     marks = model.report["marks"]
     assert 200 == machine.challengers["other"].difference.rows
     model.commit(Promote("fast"))
-    assert (300, 100, "dfop", "2.0") == (
-        machine.rows,
-        machine.own.rows_before_start,
-        machine.config.algorithm_id,
-        machine.own.learner_id,
-    )
+    own = machine.own
+    assert (300, 100, "dfop", "2.0") == (machine.rows, own.rows_before_start, own.config.algorithm_id, own.learner_id)
     assert machine.config.on_drift == "report"
     assert ["other", "previous"] == [*machine.challengers]
     previous = machine.challengers["previous"]
@@ -172,11 +168,8 @@ def test_a_snapshot_restores_challengers_and_learner():
     model.commit(Withdraw("previous"))
     assert model.commit(Restore(kept, "import")).refusal is not None
     model.commit(Restore(kept, "restore"))
-    assert ("rls", ["fast"], "1.0") == (
-        model.machine.config.algorithm_id,
-        [*model.machine.challengers],
-        model.machine.challengers["fast"].parts.learner_id,
-    )
+    (name, fast), algorithm = *model.machine.challengers.items(), model.machine.config.algorithm_id
+    assert ("rls", "fast", "1.0") == (algorithm, name, fast.parts.learner_id)
     model.commit(Restore(kept, "import"))
     assert ["7.0.0", "7.0.1"] == [one.learner_id for one in model.machine.learners]
     copied, _ = save.from_bytes(save.to_bytes(model.machine, copied=True))

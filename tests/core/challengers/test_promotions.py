@@ -146,12 +146,8 @@ def test_an_automatic_promotion_keeps_the_former_model():
                 one.learn(X[part], y[part])
         promoted.append(model.machine.rows)
         (mark,) = [mark for mark in model.marks if mark["kind"] == "promotion"]
-        assert ("fast", "dfop", "auto", 0) == (
-            mark["challenger"],
-            mark["algorithm"],
-            mark["by"],
-            mark["row"] % TEST_EVERY,
-        )
+        assert {"challenger": "fast", "algorithm": "dfop", "by": "auto"}.items() < mark.items()
+        assert 0 == mark["row"] % TEST_EVERY
         assert [*(f"other{at}" for at in range(beside)), PREVIOUS] == [*model.machine.challengers]
         former, own = (numbers(one) for one in (model.machine.challengers[PREVIOUS].parts, alone.machine.own))
         assert {**own, "metrics": 0} == {**former, "metrics": 0}

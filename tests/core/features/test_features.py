@@ -18,50 +18,39 @@ from tests.core.refusals import fields, problems
 # -- declarations
 
 
+CATEGORICAL = {"name": "a", "type": "categorical"}
+WRONG_FIELDS = [
+    ("colour", {"colour": 1}), ("type", {"type": "text"}), ("type", {"type": []}), ("max", {"min": 1, "max": 1}),
+    ("min", {"min": True}), ("min", {"min": "0"}), ("max", {"max": 10**400}), ("max", {"max": math.inf}),
+    *(("categories", {"type": kind, "categories": ["x", "y"]}) for kind in ("numeric", "boolean")),
+    *(("buckets", {"type": "categorical", "buckets": buckets}) for buckets in (1, 10_001)),
+    ("buckets", {"buckets": True}), ("buckets", {"categories": ["x", "y"], "buckets": 8}),
+    ("outside", {"min": 0, "outside": "drop"}), ("outside", {"outside": "clip"}),
+    ("outside", {"categories": ["x", "y"], "outside": "clip"}),
+    ("min", {**CATEGORICAL, "categories": [1, 2], "min": 0}), ("categories", {**CATEGORICAL, "categories": ["x"]}),
+    *((f"categories[{at}]", {**CATEGORICAL, "categories": categories})
+      for at, categories in ((1, ["x", None]), (2, [0, 1, "0"]), (1, [1, 1.0]))),
+]  # fmt: skip
+"""A field of a feature that is wrong, and what the declaration has beside the name."""
+
+
 @pytest.mark.parametrize(
     ("named", "raw"),
     [
-        (["features"], None),
-        (["features"], "a"),
-        (["features"], []),
-        (["features"], ["a"] * 100_001),
-        (["features[1]"], ["a", ""]),
-        (["features[0]"], ["a" * 201]),
-        (["features[0]"], ["a\n"]),
-        (["features[0]"], ["\ud800"]),
+        *((["features"], raw) for raw in (None, "a", [], ["a"] * 100_001)),
+        *((["features[0]"], [name]) for name in ("a" * 201, "a\n", "\ud800")),
+        *((["features[1]"], ["a", name]) for name in ("", "a")),
         (["features[0]", "features[1]"], [1, None]),
-        (["features[1]"], ["a", "a"]),
         (["features[1].name"], ["a", {"name": "a", "min": 0}]),
         (["features[0].name"], [{}]),
-        (["features[0].colour"], [{"name": "a", "colour": 1}]),
-        (["features[0].type"], [{"name": "a", "type": "text"}]),
-        (["features[0].type"], [{"name": "a", "type": []}]),
-        (["features[0].max"], [{"name": "a", "min": 1, "max": 1}]),
-        (["features[0].min"], [{"name": "a", "min": True}]),
-        (["features[0].min"], [{"name": "a", "min": "0"}]),
-        (["features[0].max"], [{"name": "a", "max": 10**400}]),
-        (["features[0].max"], [{"name": "a", "max": math.inf}]),
-        (["features[0].categories"], [{"name": "a", "type": "numeric", "categories": ["x", "y"]}]),
-        (["features[0].categories"], [{"name": "a", "type": "boolean", "categories": ["x", "y"]}]),
+        *(([f"features[0].{field}"], [{"name": "a", **more}]) for field, more in WRONG_FIELDS),
         (["features[0].min", "features[0].max"], [{"name": "a", "type": "time", "min": 0, "max": 1}]),
-        (["features[0].buckets"], [{"name": "a", "type": "categorical", "buckets": 1}]),
-        (["features[0].buckets"], [{"name": "a", "type": "categorical", "buckets": 10_001}]),
-        (["features[0].buckets"], [{"name": "a", "buckets": True}]),
-        (["features[0].buckets"], [{"name": "a", "categories": ["x", "y"], "buckets": 8}]),
-        (["features[0].outside"], [{"name": "a", "min": 0, "outside": "drop"}]),
-        (["features[0].outside"], [{"name": "a", "outside": "clip"}]),
-        (["features[0].outside"], [{"name": "a", "categories": ["x", "y"], "outside": "clip"}]),
-        (["features[1]"], [{"name": "a", "type": "time"}, "a.days"]),
-        (["features[1]"], [{"name": "a", "type": "categorical"}, "a#31"]),
-        (["features[0].categories"], [{"name": "a", "type": "categorical", "categories": ["x"]}]),
-        (["features[0].categories[1]"], [{"name": "a", "type": "categorical", "categories": ["x", None]}]),
-        (["features[0].categories[2]"], [{"name": "a", "type": "categorical", "categories": [0, 1, "0"]}]),
-        (["features[0].categories[1]"], [{"name": "a", "type": "categorical", "categories": [1, 1.0]}]),
-        (["features[0].min"], [{"name": "a", "type": "categorical", "categories": [1, 2], "min": 0}]),
-        (["features[1]"], [{"name": "a", "type": "categorical", "categories": ["x", "y"]}, "a=y"]),
-        (["features"], [{"name": str(i), "type": "categorical", "categories": list(range(9999))} for i in range(11)]),
+        *((["features[1]"], [{"name": "a", "type": kind}, name])
+          for kind, name in (("time", "a.days"), ("categorical", "a#31"))),
+        (["features[1]"], [{**CATEGORICAL, "categories": ["x", "y"]}, "a=y"]),
+        (["features"], [{**CATEGORICAL, "name": str(i), "categories": list(range(9999))} for i in range(11)]),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_declaration_is_refused(named, raw):
     """Each problem is named by its path."""
     assert named == fields(parse_features, raw)

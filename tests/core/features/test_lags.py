@@ -40,7 +40,7 @@ def test_they_are_the_rows_before(m, k, classes):
 
 
 def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
-    """It joins the history like any other row; one predicted before the first row stands in for itself."""
+    """It joins the history like any row; before the first row it stands in for itself; other widths are ignored."""
     lags = LagColumns(2, 2, 2)
     assert () == lags.now()
     lags.lag(X[:5], Y[:5])
@@ -52,12 +52,7 @@ def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
     expected = [literal(X, Y, 5, 2, 2), literal(X, Y, 9, 2, 2), [*X[10], *X[10], 0.0, 0.0]]
     assert_array_equal(expected, found[:, 2:])
     assert (*X[10], *X[9], Y[10], Y[9]) == lags.now()
-
-
-def test_lag_columns_of_another_width_are_ignored():
-    """Lag columns of a space with other features are of no use in this one."""
-    lags = LagColumns(2, 1, 1)
-    assert np.isnan(lags.as_returned([(1.0, 2.0)])[0, 0])
+    assert np.isnan(lags.as_returned([(1.0, 2.0)])[0, 0])  # of a space with other features
 
 
 def test_lag_columns_have_names():

@@ -16,11 +16,8 @@ from tests.core.refusals import fields
 from tests.core.twin import Twin
 
 FEW, MORE = ["mon", "tue"], ["mon", "tue", "wed", 4]
-WATCH = {
-    "class_mean": {"batch_size": 20, "delta": 0.5},
-    "error_rate": {"batch_size": 20, "delta": 0.5},
-    "episode_rows": 0,
-}
+TEST = {"batch_size": 20, "delta": 0.5}
+WATCH = {"class_mean": TEST, "error_rate": TEST, "episode_rows": 0}
 ADDED = {"add_categories": {"day": MORE[2:]}}
 
 

@@ -70,11 +70,8 @@ def test_a_segment_made_impossible_by_an_earlier_entry_is_refused_and_changes_no
     refused(model, segment(other, X, ["0", "y"]))
     refused(model, segment(model.prediction_schema, X, ["y", 0]))
     refused(model, segment(model.prediction_schema, np.ones((100, D)), [f"k{i}" for i in range(100)]))
-    refused(
-        model,
-        Rows(model.prediction_schema.id, model.prediction_schema.features, X, ["new", 0]),
-        segment(other, X, ["y", "y"]),
-    )
+    proposal = Rows(model.prediction_schema.id, model.prediction_schema.features, X, ["new", 0])
+    refused(model, proposal, segment(other, X, ["y", "y"]))
     refused(model, Restore(b"not a state"), Restore(save.to_bytes(machine(KINDS[1])), "import"))
 
 
@@ -97,18 +94,8 @@ def test_the_first_row_fixes_the_space_and_a_refused_one_does_not():
     X = np.ones((2, 2))
     refused(model, Rows(first.id, first.features, X, [0, "0"]))
     assert model.prediction_schema is None
-    outcomes = apply(
-        model,
-        Entry(
-            1,
-            0,
-            (
-                Rows(second.id, second.features, np.ones((1, 1)), ["u"]),
-                Rows(first.id, first.features, X, ["u", "v"]),
-                Rows(second.id, second.features, np.ones((1, 1)), ["v"]),
-            ),
-        ),
-    )
+    proposals = (second, np.ones((1, 1)), ["u"]), (first, X, ["u", "v"]), (second, np.ones((1, 1)), ["v"])
+    outcomes = apply(model, Entry(1, 0, tuple(Rows(space.id, space.features, *rows) for space, *rows in proposals)))
     assert [True, False, True] == [outcome.refusal is None for outcome in outcomes]
     assert (second.id, 2) == (model.prediction_schema.id, model.rows)
 

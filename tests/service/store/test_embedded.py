@@ -128,8 +128,9 @@ def test_a_second_service_is_refused(start):
 
 
 def test_nobody_else_can_reach_it(start, directory):
-    """Socket, data and log are the owner's alone; there is no TCP port."""
+    """Socket, data and log are the owner's alone; there is no TCP port, and Ctrl-C in the terminal is not for it."""
     store = start()
+    assert os.getsid(0) != os.getsid(pid(store))
     with client(store) as redis:
         redis.set("x", "y")
         assert {"port": "0"} == redis.config_get("port")
@@ -161,11 +162,6 @@ def test_links_are_not_followed(start, directory, name):
     with pytest.raises(CannotStart, match=f"{name} is a symbolic link"):
         start()
     assert "mine" == victim.read_text()
-
-
-def test_ctrl_c_in_the_terminal_does_not_reach_it(start):
-    """It has a session of its own: the service stops it last."""
-    assert os.getsid(0) != os.getsid(pid(start()))
 
 
 def test_it_outlives_the_thread_that_started_it(directory):
