@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from core.learners.calibration import CALIBRATION, SLOPE, classify_rows, fresh_calibration
+from core.learners.calibration import CALIBRATION, classify_rows, fresh_calibration
 from core.state.layout import Layout
 
 LAYOUT = Layout({"slope": CALIBRATION})
@@ -67,18 +67,6 @@ def test_two_classes_are_two_mirrored_columns():
     assert_array_equal(two, one)
 
 
-def test_the_slope_of_gaussian_classes_is_found():
-    """Scores of +-m + noise of deviation d have the exact log odds 2 m s / d^2, so a = m / d^2."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 20_000)
-    s = (0.6 * (2 * y - 1) + 0.4 * rng.normal(size=20_000))[:, None]
-    calibration, slopes = fresh_calibration(), []
-    for begin in range(0, 20_000, 100):
-        classify_and_fit(s[begin : begin + 100], y[begin : begin + 100].astype(float), 2, calibration, NO_WEIGHTS)
-        slopes.append(calibration[SLOPE])
-    assert_allclose(0.6 / 0.4**2, np.median(slopes[10:]), rtol=0.1)
-
-
 @settings(max_examples=100, deadline=None)
 @given(WILD, SLOPES)
 def test_the_value_is_the_most_probable_class(scores, slope):
@@ -97,16 +85,3 @@ def test_no_score_spoils_the_calibration(scores, y, slope, curvature):
     calibration = np.array([slope, curvature])
     classify_and_fit(np.tile(scores, (50, 1)), np.tile(y, 50).astype(float), 4, calibration, NO_WEIGHTS)
     LAYOUT.read({"slope": calibration})
-
-
-def test_two_sure_columns_do_not_tie():
-    """Scores beyond the targets still decide which class is more certain."""
-    value, _ = classify(np.array([[1.2, 1.5, -2.0], [-3.0, -2.0, -4.0]]), 3, fresh_calibration())
-    assert_array_equal([1, 1], value)
-
-
-@pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(2), np.array([np.nan, 4.0]), np.array([1, 4])])
-def test_an_impossible_calibration_is_refused(bad):
-    """Another shape, another type or values out of range."""
-    with pytest.raises(ValueError):
-        LAYOUT.read({"slope": bad})

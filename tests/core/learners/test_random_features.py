@@ -20,29 +20,6 @@ def ring(rows=ROWS, d=2):
     return X, ((X**2).sum(axis=1) > 1.4).astype(np.int64)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "params"),
-    [
-        ("dfop", {}), ("dfop", {"forgetting_rate": 0.001}), ("gdfop", {"forgetting_rate": 0.001}), ("rls", {}),
-        ("odm", {}), ("dynamic_odm", {}),
-    ],
-)  # fmt: skip
-def test_nonlinear_concepts_are_learned(algorithm, params):
-    """A ring around the origin, and a square as a number; the columns then have no weights to show."""
-    X, y = ring()
-    plain, rich = built(algorithm, **params), built(algorithm, **params, random_features=60)
-    assert (plain.learn(X, y).value == y)[1000:].mean() < 0.75
-    assert (rich.learn(X, y).value == y)[1000:].mean() > 0.93
-    assert plain.weights() is not None
-    assert rich.weights() is None
-    if "regression" not in find(algorithm).tasks:
-        return
-    square = X[:, 0] ** 2
-    numbers = built(algorithm, "regression", 0, **params, random_features=60)
-    told = numbers.learn(X, square).value[1000:]
-    assert ((told - square[1000:]) ** 2).mean() < 0.1 * square.var()
-
-
 @pytest.mark.parametrize(("features", "exact"), [(5, True), (254, False)])
 def test_blocks_of_many_rows_are_their_rows(features, exact):
     """Cut anywhere, even within chunks: the same bits below 256 columns in total; beyond, only from the same calls."""

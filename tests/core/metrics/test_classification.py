@@ -148,11 +148,21 @@ def test_an_impossible_row_changes_nothing(row):
 # -- history
 
 
+def loaded(metrics):
+    """New metrics with this state."""
+    arrays, header = metrics.to_arrays()
+    restored = type(metrics)()
+    restored.load_arrays(arrays, json.loads(json.dumps(header)))
+    return restored
+
+
 @pytest.mark.parametrize("n", [9, 10, 5119, 5120, 5130, 10_240, 20_470, 41_000])
 def test_the_history_is_bounded_and_regular(n):
     """Points are at multiples of a stride that doubles, always fewer than 512, and each has the metrics at its row."""
     predicted, truth, facts = random_classes(n)
-    report = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()
+    metrics = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3)
+    assert bits(metrics) == bits(loaded(metrics))
+    report = metrics.report()
     history = report["history"]
     assert points(n) == [point["row"] for point in history]
     assert report["history_every"] == history[1]["row"] - history[0]["row"] if len(history) > 1 else 10
@@ -176,16 +186,16 @@ def test_points_of_rows_that_are_all_unscored_are_undefined():
     """The point exists without numbers, and the state loads."""
     metrics = fed(ClassificationMetrics(), classes_of([(-1, 0, math.nan)] * 20), [], 1)
     assert [{"row": row, **dict.fromkeys(metrics.POINT)} for row in (10, 20)] == metrics.report()["history"]
-    restored = ClassificationMetrics()
-    restored.load_arrays(*metrics.to_arrays())
-    assert bits(metrics) == bits(restored)
+    assert bits(metrics) == bits(loaded(metrics))
 
 
 @pytest.mark.parametrize("n", [10, 990, 5120, 11_000])
 def test_the_history_of_a_regression(n):
     """Each point has the window's and the overall errors at its row."""
     predicted, truth = random_numbers(n)
-    history = fed(RegressionMetrics(), (predicted, truth), []).report()["history"]
+    metrics = fed(RegressionMetrics(), (predicted, truth), [])
+    assert bits(metrics) == bits(loaded(metrics))
+    history = metrics.report()["history"]
     assert points(n) == [point["row"] for point in history]
     for point in history[:: max(1, len(history) // 7)]:
         first, row = max(0, point["row"] - 1000), point["row"]
@@ -228,10 +238,7 @@ def test_a_hundred_marks_are_kept_and_the_rest_counted(metrics):
     assert sorted({*rows}) == rows
     assert (0, 129) == (rows[0], rows[-1])
     assert {"row": 129, "kind": "drift", "action": "reset"} == report["marks"][-1]
-    restored = type(metrics)()
-    arrays, header = metrics.to_arrays()
-    restored.load_arrays(arrays, json.loads(json.dumps(header)))
-    assert report == restored.report()
+    assert report == loaded(metrics).report()
 
 
 def test_marks_are_thinned_evenly():

@@ -115,10 +115,3 @@ def test_several_sequences_share_alpha():
     for v in (0.0, 30.0):
         assert exceeds(1.001 * radius(v, 8), v, 8)
         assert not exceeds(0.999 * radius(v, 8), v, 8)
-
-
-def test_a_unit_scales_the_report():
-    """With costs, a difference of 1 stands for the most expensive error."""
-    found = PairedDifference()
-    found.absorb(np.array([1.0, 0.2, 0.0]), np.array([0.0, 0.2, 1 / 3]))
-    assert 3.0 * (2 / 3) / 3 == pytest.approx(found.report(1, 3.0)["mean"])

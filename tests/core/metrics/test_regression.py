@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.metrics import ClassificationMetrics, RegressionMetrics, regression_batch
+from core.metrics import RegressionMetrics, regression_batch
 from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering
 from core.metrics.regression import AS_NOW, NOTHING
 from tests.core.metrics.prequential_oracle import (
@@ -17,7 +17,6 @@ from tests.core.metrics.prequential_oracle import (
     bits,
     fading,
     fed,
-    random_classes,
     random_numbers,
     reg_scores,
 )
@@ -110,27 +109,6 @@ def test_non_finite_numbers_change_nothing(value):
     with pytest.raises(ValueError, match="together"):
         metrics.absorb(np.zeros(2), np.zeros(2), np.zeros(1))
     assert before == bits(metrics)
-
-
-# -- state
-
-
-@pytest.mark.parametrize("n", [0, 5, 1300, 5119, 5120, 6000, 10_240])
-def test_a_saved_state_continues_with_the_same_bits(n):
-    """Saving, loading and continuing equals never stopping; an idle model's state is small."""
-    for make, arrays, more in (
-        (ClassificationMetrics, random_classes(n), (3,)),
-        (RegressionMetrics, random_numbers(n), ()),
-    ):
-        metrics, restored = fed(make(), arrays, [], *more), make()
-        saved, header = metrics.to_arrays()
-        restored.load_arrays(saved, json.loads(json.dumps(header)))
-        assert bits(metrics) == bits(restored)
-        later = random_classes(50, seed=9) if more else random_numbers(50, seed=9)
-        assert bits(fed(metrics, later, [], *more)) == bits(fed(restored, later, [3], *more))
-        assert sum(array.nbytes for array in metrics.to_arrays()[0].values()) == metrics.nbytes
-        assert saved["scalars"].flags.writeable
-    assert 2500 > ClassificationMetrics().nbytes
 
 
 # -- compared with ``last_value``, on rows that both predicted

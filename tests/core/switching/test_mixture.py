@@ -6,7 +6,6 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
-from core.numerics.rng import uniform
 from core.switching.mixture import Mixture
 
 E, K, N = 3, 4, 80
@@ -76,19 +75,6 @@ def test_weights_and_probabilities_follow_the_equations(experts, how, eta, share
         assert_array_equal(expected.argmax(axis=1), said.value)
     if not how:
         assert_allclose(-np.log(np.take_along_axis(P, y[None, :, None], 2)).sum(axis=(1, 2)), one.losses)
-
-
-@pytest.mark.parametrize("horizon", [None, 50])
-def test_selection_lets_the_drawn_expert_speak(horizon):
-    """Drawn by (seed, absolute row) from the weights before the row; predict uses the likeliest."""
-    predictions, y = told(np.random.default_rng(2), 2)
-    one = mixture(2, selects=True, horizon=horizon)
-    draws = uniform(5, 100, N, "expert of a row")
-    for i in range(N):
-        drawn, likeliest = int(draws[i] >= one.weights[0]), int(one.weights.argmax())
-        row = cut(predictions, slice(i, i + 1))
-        assert_array_equal(row[likeliest].probabilities, one.predict(row).probabilities)
-        assert_array_equal(row[drawn].probabilities, one.learn(row, y[i : i + 1]).probabilities)
 
 
 def test_numbers_are_mixed_by_their_squared_errors():

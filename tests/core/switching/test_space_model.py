@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from core.config import Config
 from core.features import Schema, parse_features
@@ -26,19 +25,6 @@ def rows(count=120):
     rng = np.random.default_rng(3)
     X = np.ascontiguousarray(rng.normal(size=(count, D)) * [1e-6, 1.0, 1e6] + [0.0, 5.0, -1e6])
     return X, (X[:, 2] > -1e6).astype(np.int64)
-
-
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
-def test_weights_refer_to_the_columns_clients_know(scaling):
-    """The line over raw columns equals the learner's line over scaled ones, at the current scale."""
-    model = model_of("dfop", "regression", scaling)
-    X = np.random.default_rng(1).normal(size=(400, D)) * [0.5, 1.0, 3.0] + [0.0, 5.0, -1.0]
-    y = X @ [2.0, -1.0, 0.5] + 7.0
-    model.learn(model.encode(X, y), y, None)
-    own, (centre, spread) = model.own.learner.weights(), model.own.scaler.affine() if model.own.scaler else (0.0, 1.0)
-    found = model.weights()
-    expected = (X - centre) / spread @ own.coefficients[0] + own.bias[0]
-    assert_allclose(expected, X @ found.coefficients[0] + found.bias[0], rtol=1e-9)
 
 
 def test_weights_of_wild_scales_are_numbers():

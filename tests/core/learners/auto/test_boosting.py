@@ -5,11 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
-from core.learners.auto import experts
 from core.learners.boosting.algorithms import BOOSTING
 from core.learners.boosting.learner import FIRST_ROWS, Boosting
 from core.numerics.rng import GAMMA, mix, mixed_seed
-from tests.core.learners.streams import assert_same, learner_of, state
+from tests.core.learners.streams import assert_same, state
 
 RNG = np.random.default_rng(5)
 N, D = 350, 3
@@ -128,17 +127,12 @@ def test_it_follows_its_equations(classes):
     expected = np.array([oracle.learn(x, label, i) for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True))])
     found = told.value[:, None] if told.probabilities is None else told.probabilities
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    if not classes:  # the deviation: the root of the mean squared error of all earlier rows
+        squares = np.cumsum((told.value - y) ** 2) / np.arange(1, N + 1)
+        assert_allclose(told.std[1:], np.sqrt(squares[:-1]), rtol=1e-9)
     assert_same([told], [cut.learn(X[at : at + 23], y[at : at + 23]) for at in range(0, N, 23)])
     assert state(whole) == state(cut)
     assert whole.info() == {"rows": N, "trees": 5}
-
-
-def test_the_deviation_is_that_of_its_past_errors():
-    """It is the root of the mean squared error of all earlier rows."""
-    y = labels(0)
-    told = learner(None).learn(X, y)
-    squares = np.cumsum((told.value - y) ** 2) / np.arange(1, N + 1)
-    assert_allclose(told.std[1:], np.sqrt(squares[:-1]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("first", [1, 2, 3])
@@ -192,21 +186,3 @@ def test_it_forgets_and_continues_with_further_columns():
     few.forget()
     assert_allclose(few.predict(X).probabilities, 1 / 3)
     assert few.info() == {"rows": 0, "trees": 0}
-
-
-@pytest.mark.parametrize(("task", "least"), [("classification", 0.5), ("regression", 0.3)])
-def test_auto_is_better_on_cells_for_it(monkeypatch, task, least):
-    """Labels that depend on cuts along many columns: boosted trees reduce `auto`'s errors by at least ``least``."""
-    drawn = np.random.default_rng(3).uniform(size=(3000, 6))
-    cells = (drawn > np.array([0.5, 0.3, 0.6, 0.4, 0.5, 0.7])) @ (1 << np.arange(6))
-    y = np.random.default_rng(4).integers(0, 2, 64)[cells].astype(np.int64 if task == "classification" else float)
-    wrong, named = [], []
-    for _ in range(2):
-        built = learner_of("auto", 6, 2, task, size="medium")
-        wrong.append(np.mean((built.learn(drawn, y).value - y)[1000:] ** 2))
-        named.append({one["expert"] for one in built.info()["experts"]})
-        for name in ("_CLASSIFIERS", "_REGRESSIONS"):
-            others = tuple(one for one in getattr(experts, name) if one.algorithm != BOOSTING.id)
-            monkeypatch.setattr(experts, name, others)
-    assert {BOOSTING.id} == named[0] - named[1]
-    assert wrong[0] < (1 - least) * wrong[1]

@@ -119,22 +119,6 @@ def test_the_mixture_follows_its_equations(classes, weighted, common):
     assert oracle.c == pytest.approx(built.counters[mixing.POOLED], rel=1e-9)
 
 
-def test_it_bends_boundaries_that_least_squares_cannot():
-    """On a circle, least squares only learns the more frequent class."""
-    X, y = ring(1500)
-    own = {name: (learner_of(name, 3, 2).learn(X, y).value[500:] == y[500:]).mean() for name in ("auto", "dfop")}
-    assert own["auto"] > 0.93
-    assert own["dfop"] < 0.6
-
-
-def test_labels_in_turn_are_predicted_from_their_order():
-    """A label that follows from the previous one needs no columns."""
-    y = np.arange(600) % 3
-    built = learner(classes=3)
-    told = built.learn(np.random.default_rng(0).normal(size=(600, 3)), y)
-    assert (told.value[100:] == y[100:]).all()
-
-
 @pytest.mark.parametrize(
     ("dimension", "size", "left_out"),
     [(21, "large", set()), (22, "large", {"products"}), (129, "medium", {"products", "vigo"}),
@@ -161,31 +145,23 @@ def test_sizes_are_nested():
 
 
 def test_it_reports_the_weight_of_each_expert():
-    """Weights by name that add up to one, with each expert's accuracy; the best expert beats the linear one."""
+    """Weights by name that add up to one, and accuracies; an explanation has the predictions of those with columns."""
     built = learner()
     assert {None} == {one["accuracy"] for one in built.info()["experts"]}
-    built.learn(*ring(800))
+    X, y = ring(800)
+    built.learn(X, y)
     told = built.info()
     assert 800 == told["rows"]
     assert [*built.team.experts, *LABELS] == [one["expert"] for one in told["experts"]]
     assert 1.0 == pytest.approx(sum(one["weight"] for one in told["experts"]))
     accuracy = {one["expert"]: one["accuracy"] for one in told["experts"]}
     assert accuracy["fesl_c_random"] > 0.8 > accuracy["rls"]
-
-
-def test_an_explanation_has_the_prediction_of_each_expert():
-    """Probabilities of the experts that read columns, with the weights that ``info`` reports."""
-    built = learner()
-    X, y = ring(400)
-    built.learn(X, y)
-    told = built.explain(X[:1])
-    assert [0, 1] == told["classes"]
-    assert [*built.team.experts] == [one["expert"] for one in told["experts"]]
-    rls = next(one for one in told["experts"] if one["expert"] == "rls")
-    expected = built.team.experts["rls"].predict(np.ascontiguousarray(X[:1])).probabilities[0]
-    assert_allclose(expected, rls["probabilities"])
-    weights = {one["expert"]: one["weight"] for one in built.info()["experts"]}
-    assert weights["rls"] == rls["weight"]
+    explained = built.explain(X[:1])
+    assert [0, 1] == explained["classes"]
+    assert [*built.team.experts] == [one["expert"] for one in explained["experts"]]
+    rls, reported = (next(one for one in of["experts"] if one["expert"] == "rls") for of in (explained, told))
+    assert_allclose(built.team.experts["rls"].predict(X[:1]).probabilities[0], rls["probabilities"])
+    assert reported["weight"] == rls["weight"]
 
 
 def test_it_continues_with_further_columns():

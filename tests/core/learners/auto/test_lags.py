@@ -39,7 +39,7 @@ def test_lags_get_experts_of_their_own(task):
     assert plain == {name: own for name, own in lagged.items() if not name.endswith("_lags")}
     assert {D + LAGS} == {own.dimension for name, own in lagged.items() if name.endswith("_lags")}
     many = {one.name for one in recipes(spec(task, 300))}
-    assert "neighbours" in many
+    assert {"neighbours", "boosting"} < many
     assert not {"vigow_lags", "neighbours_lags"} & many
 
 

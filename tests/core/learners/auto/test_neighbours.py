@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
-from core.learners.neighbours import FIRST_ROWS, NEAREST, NEIGHBOURS, WINDOW, Neighbours, capacity
-from tests.core.learners.streams import learner_of
+from core.learners.neighbours import FIRST_ROWS, NEIGHBOURS, WINDOW, Neighbours, capacity
 
 RNG = np.random.default_rng(8)
 N = 1200
@@ -81,12 +80,3 @@ def test_it_forgets_and_continues_with_further_columns():
     assert_allclose(few.predict(X[:10]).value, more.predict(wide).value)
     few.forget()
     assert 0.0 == few.predict(X[:1]).value[0]
-
-
-def test_auto_is_better_on_rings_for_it():
-    """Classes that no plane separates: with this expert most rows are right early."""
-    built = learner_of("auto", 3, 3, size="medium")
-    right = built.learn(X, CLASSES).value == CLASSES
-    assert {"neighbours"} < {one["expert"] for one in built.info()["experts"]}
-    assert right[600:].mean() > 0.7
-    assert "neighbours" == NEAREST.id

@@ -75,26 +75,6 @@ def test_the_mixture_follows_its_equations(weighted):
     assert_allclose(w, built.weights, rtol=1e-6, atol=1e-9)
 
 
-def test_a_series_is_predicted_better_than_by_its_last_value_and_by_its_columns():
-    """An autoregression needs earlier labels, which least squares on the row alone does not have."""
-    X, y = series(1500)
-    errors = {name: ((learner(algorithm=name).learn(X, y).value - y)[300:] ** 2).mean() for name in ("auto", "dfop")}
-    last = (np.diff(y)[300:] ** 2).mean()
-    assert 0.02 * last > errors["auto"]
-    assert errors["auto"] < 0.02 * errors["dfop"]
-
-
-def test_one_wild_row_of_an_expert_decides_little():
-    """The expert that is best on all other rows regains its weight within a few rows."""
-    rng = np.random.default_rng(1)
-    y = rng.normal(size=400)
-    P = y + rng.normal(size=(2, 400)) * np.array([[0.1], [0.5]])
-    P[0, 200] += 50.0
-    built = mixture("ab")
-    built.learn(np.stack([P[:, :220], np.ones((2, 220))], axis=1), y[:220], np.empty(0))
-    assert built.weights[0] > 0.9
-
-
 def test_it_reports_the_weight_and_the_prediction_of_each_expert():
     """Weights that add up to one, mean squared errors, and in an explanation each expert's own prediction."""
     built = learner()
@@ -138,18 +118,6 @@ def test_zero_rows_do_not_blow_it_up():
     assert np.trace(P) < 1000 * GAIN_FIRST
     learn_stack(0, np.ones(3), 3.0, 1.0, P, w, room)
     assert 0.0 < stack(np.ones(3), w) < 5.0
-
-
-def test_a_sum_is_better_than_the_best_pick():
-    """Half linear, half a product: no expert has both; the mixture's errors are below half the labels' variance."""
-    X = RNG.normal(size=(6000, 3))
-    y = np.where(np.arange(6000) // 1500 % 2, X @ [1.0, 2.0, 0.0], X @ [2.0, 1.0, 0.5]) + X[:, 0] * X[:, 2]
-    learner = learner_of("auto", 3, task="regression")
-    predicted = learner.learn(X, y + 0.1 * RNG.normal(size=6000)).value
-    report = {one["expert"]: one for one in learner.team.mixture.report()}
-    assert {"last_value", "stack", "stack_slow"} < {*report}
-    assert np.mean((predicted - y)[3000:] ** 2) < 0.5 * np.var(y)
-    assert 1.0 == pytest.approx(sum(one["weight"] for one in report.values()))
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-20, 1.0, 1e20, 1e150])

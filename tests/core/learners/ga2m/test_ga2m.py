@@ -100,28 +100,6 @@ def test_one_wild_label_spoils_little():
     assert ((told - y)[450:] ** 2).mean() < 0.5 * y.var()
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_one_row_in_cells_that_are_all_new_decides_little(classes):
-    """It moves a score by at most four times its gradient, however many cells it is in."""
-    Z = np.zeros((1, 12))
-    built = learner(12, classes)
-    built.learn(Z, np.array([1]))
-    told = built.predict(Z).probabilities[0]
-    g = 1 / classes
-    scores = [4 * (1 - g)] if classes == 2 else [-4 * g, 4 * (1 - g), -4 * g]
-    odds = np.exp([0.0, *scores] if classes == 2 else scores)
-    assert_allclose(odds / odds.sum(), told, atol=5e-6)
-
-
-def test_stripes_and_boxes_are_learned():
-    """Labels parallel to the axes, and an interaction of two columns."""
-    rng = np.random.default_rng(1)
-    Z = rng.normal(size=(3000, 3))
-    for y in (np.floor(2 * Z[:, 0]) % 2, (Z[:, 0] > 0) ^ (Z[:, 1] > 0)):
-        told = learner(3).learn(Z, y.astype(np.int64)).value
-        assert (told[1000:] == y[1000:]).mean() > 0.9
-
-
 def test_without_pairs_there_are_no_interactions():
     """An exclusive or needs pairs."""
     rng = np.random.default_rng(1)

@@ -39,8 +39,9 @@ def follow(learner, oracle, X, y, bias=True):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("lam", "mu", "theta"), [(10.0, 0.1, 0.1), (0.3, 2.0, 0.4), (200.0, 0.5, 0.0)])
 def test_anytime_equals_the_oracle(lam, mu, theta, bias):
-    """Mixture weights before every row equal those of the slow form, through every split."""
+    """Mixture weights before every row equal those of the slow form, through every split and a huge row."""
     X, y = stream(300, flip=150)
+    X[200] *= 1e3
     learner = built(loss_weight=lam, deviation_tradeoff=mu, tolerance=theta, bias=bias)
     oracle = Anytime(4 + bias, lam, mu, theta)
     assert_allclose(*follow(learner, oracle, X, y, bias), atol=1e-10)
@@ -141,15 +142,6 @@ def test_a_late_class_is_learned():
     assert (learner.predict(X[:500]).value == 2).mean() < 0.05
     told = learner.learn(X[2000:], y[2000:]).value
     assert (told == y[2000:])[1000:].mean() > 0.85
-
-
-def test_restarts_follow_a_change():
-    """After all labels flip, the bank is right again at once, the single learner is not."""
-    X, y = stream(40_000, flip=39_000)
-    late = slice(39_020, 39_200)
-    bank, single = (built(name).learn(X, y).value for name in ("dynamic_odm", "odm"))
-    assert (bank == y)[late].mean() > 0.8
-    assert (single == y)[late].mean() < 0.5
 
 
 def test_a_majority_vote_counts_signs():

@@ -6,13 +6,8 @@ from numpy.testing import assert_allclose
 
 from tests.core.learners.odm.test_odm import built, stream
 
-STEPS = (
-    {},
-    {"step": "explicit"},
-    {"learning_rate": 1.0},
-    {"step": "explicit", "learning_rate": 1.0},
-    {"variant": "paper"},
-)
+EXPLICIT, CONSTANT = {"step": "explicit"}, {"learning_rate": 1.0}
+STEPS = ({}, EXPLICIT, CONSTANT, EXPLICIT | CONSTANT, {"variant": "paper"})
 
 
 @pytest.mark.parametrize("params", STEPS, ids=str)
@@ -38,15 +33,6 @@ def test_collinear_and_constant_columns_do_no_harm(params):
     more = np.hstack([X, X, X.sum(axis=1, keepdims=True), np.zeros((3000, 1)), np.full((3000, 1), 3.0)])
     right = [(built(d=Z.shape[1], **params).learn(Z, y).value == y).mean() for Z in (X, np.ascontiguousarray(more))]
     assert right[1] > right[0] - 0.02
-
-
-def test_one_huge_row_costs_nothing_even_unscaled():
-    """A row times 1e8 hardly moves the implicit step or the step sizes after it."""
-    X, y = stream(3000)
-    spoiled = X.copy()
-    spoiled[1000] *= 1e8
-    plain, wild = (built().learn(Z, y).value for Z in (X, spoiled))
-    assert (wild == y)[1001:].mean() > (plain == y)[1001:].mean() - 0.01
 
 
 def test_weights_never_underflow():

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.learners.catalogue import find
-from core.learners.vigo.kernels import ROWS, STAGE
 from tests.core.learners.streams import learner_of as built
 from tests.core.learners.vigo.vigo_oracle import Paper, Repaired
 from tests.core.refusals import problems
@@ -96,17 +95,6 @@ def test_the_paper_s_variant_is_the_pseudo_code(kind, seed):
     assert_array_equal(expected, values)
     assert [(row, k) for row, k, _ in oracle.alarms] == [(row, a.cls) for row, a in alarms]
     assert (kind == "vigod") == bool(alarms)
-
-
-def test_the_paper_s_building_step_ends_for_all_at_once():
-    """By default a class is built after |B| rows of its own; in the paper one rare class keeps all of them building."""
-    rng = np.random.default_rng(0)
-    y = (np.arange(300) % 100 == 0).astype(np.int64)
-    X = rng.normal(size=(300, 2)) + y[:, None]
-    learner = built("vigod", 2, 2, batch_size=10, variant="paper")
-    learner.learn(X, y)
-    assert 0.0 == learner.state.counters[STAGE]
-    assert 3.0 == learner.state.stats[1, ROWS]
 
 
 def test_alarms_are_returned_once():
