@@ -85,14 +85,6 @@ def test_rows_are_sums_of_columns(kind):
     assert_allclose(dense @ M.columns(NAMES).T, project(M, rows), rtol=1e-12, atol=1e-13)
 
 
-def test_a_row_does_not_depend_on_its_neighbours():
-    """The result has the same bits however rows are grouped, and in another instance."""
-    rng = np.random.default_rng(0)
-    rows = [{f"n{name}": rng.normal() for name in rng.choice(1000, 30, replace=False)} for _ in range(20)]
-    together = project(Projection(1, 100, "sign"), rows)
-    assert_array_equal(together, np.concatenate([project(Projection(1, 100, "sign"), [row]) for row in rows]))
-
-
 @kinds
 @pytest.mark.filterwarnings("error")
 def test_any_finite_row_stays_finite(kind):

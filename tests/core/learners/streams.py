@@ -64,13 +64,13 @@ def with_defaults(algorithm, **values):
     return replace(algorithm, params=tuple(params))
 
 
-def feed(learner, rows, cuts=()):
-    """Learn in blocks that end at ``cuts`` and before every new class; return the predictions of all blocks."""
+def feed(learner, rows, cuts=(), known=0):
+    """Learn in blocks that end at ``cuts`` and before every class beyond those known; return all predictions."""
     ends = {*cuts, len(rows.y)}
     classes = rows.y.dtype == np.int64
     newest = np.maximum.accumulate(rows.y) if classes else np.zeros(len(rows.y))
     ends |= set(1 + np.flatnonzero(np.diff(newest)))
-    begin, told, known = 0, [], 0
+    begin, told = 0, []
     for end in sorted(ends):
         while classes and known <= newest[begin]:
             learner.add_class()
@@ -99,17 +99,6 @@ def assert_same(expected, actual):
     """Check that the predictions are the same, bit for bit."""
     for part in ("value", "probabilities", "std"):
         assert_array_equal(joined(expected, part), joined(actual, part), strict=True)
-
-
-def go_on(learner, rest, known):
-    """Learn the rest of a stream row by row, after ``known`` classes."""
-    told = []
-    for i in range(len(rest.y)):
-        if rest.y.dtype == np.int64 and rest.y[i] >= known:
-            learner.add_class()
-            known += 1
-        told.append(learner.learn(rest.X[i : i + 1], rest.y[i : i + 1]))
-    return told
 
 
 def broken(learner, arrays, header, spec, classes):

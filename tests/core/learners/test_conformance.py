@@ -20,7 +20,6 @@ from tests.core.learners.streams import (
     broken,
     build,
     feed,
-    go_on,
     joined,
     learner_of,
     state,
@@ -154,7 +153,7 @@ def test_a_saved_state_continues_as_if_never_saved(algorithm, task, classes):
         assert state(learner) == state(restored)
         known = int(rows.y[:cut].max()) + 1 if task == "classification" and cut else 0
         rest = rows.part(slice(cut, cut + 70))
-        assert_same(go_on(learner, rest, known), go_on(restored, rest, known))
+        assert_same(*(feed(one, rest, range(1, len(rest.y)), known) for one in (learner, restored)))
         assert state(learner) == state(restored)
 
 

@@ -158,36 +158,16 @@ def test_a_class_without_a_probability_is_refused(said, truth):
         facts_of(np.array([[0.2, 0.8]]), np.array([said]), np.array([truth]))
 
 
-# -- scikit-learn on the same rows
-
-PRIORS = {2: [0.95, 0.05], 4: [0.5, 0.3, 0.15, 0.05]}
-ROWS = 3000
-
-
-@pytest.fixture(params=PRIORS, scope="module")
-def rows(request):
-    """Labels, probabilities and the report of the metrics."""
-    K, rng = request.param, np.random.default_rng(1)
-    y = rng.choice(K, ROWS, p=PRIORS[K])
-    P = np.exp(1.5 * rng.normal(size=(ROWS, K)) + 2.0 * (y[:, None] == np.arange(K)) + np.log(PRIORS[K]))
-    P /= P.sum(axis=1, keepdims=True)
-    metrics = ClassificationMetrics()
-    metrics.absorb(P.argmax(axis=1), y, facts_of(P, P.argmax(axis=1), y), K)
-    return y, P, metrics.report()
-
-
-def spans(rows):
-    """Name, report, labels, probabilities and weights of each span."""
-    y, P, report = rows
-    yield "overall", report["overall"], y, P, np.ones(ROWS)
-    yield "window", report["window"], y[-1000:], P[-1000:], np.ones(1000)
-    yield "fading", report["fading"], y, P, 0.999 ** np.arange(ROWS)[::-1]
-
-
-def test_classes_are_scored_like_scikit_learn(rows):
+@pytest.mark.parametrize("priors", [[0.95, 0.05], [0.5, 0.3, 0.15, 0.05]])
+def test_classes_are_scored_like_scikit_learn(priors):
     """Precision, recall, F1, support and confusion of each class; fading counts are rounded to three digits."""
-    for _, found, y, P, w in spans(rows):
-        said = P.argmax(axis=1)
+    K, rng = len(priors), np.random.default_rng(1)
+    y = rng.choice(K, 3000, p=priors)
+    P = np.exp(1.5 * rng.normal(size=(3000, K)) + 2.0 * (y[:, None] == np.arange(K)) + np.log(priors))
+    P, said = P / P.sum(axis=1, keepdims=True), P.argmax(axis=1)
+    report = fed(ClassificationMetrics(), (said, y, facts_of(P, said, y)), [], K).report()
+    weights = np.ones(3000), np.arange(3000) >= 2000, 0.999 ** np.arange(3000)[::-1]
+    for found, w in zip((report[span] for span in SPANS), weights, strict=True):
         expected = theirs.precision_recall_fscore_support(y, said, sample_weight=w)
         own = [[one[name] for one in found["per_class"].values()] for name in ("precision", "recall", "f1", "support")]
         assert_allclose(expected, own, atol=6e-4)

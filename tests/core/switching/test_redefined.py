@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Overlap, Switch
+from core.entry import Overlap
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import read
@@ -82,15 +82,6 @@ def test_the_old_model_reads_values_its_own_way(algorithm):
     later = rows(20, ["mon", "wed"], 2)
     own = [(a, day if day == "mon" else "x") for a, day in later]
     assert always.learn(own).predictions == changed.learn(later, both).predictions
-
-
-def test_the_new_model_clips_values_of_the_union():
-    """A number beyond its limit is clipped for the new model, and unchanged for the old one."""
-    model = Model(["a", "b"])
-    union_of = parse_features(["b", {"name": "a", "max": 1, "outside": "clip"}])
-    model.commit(Switch("begin", union_of, "linear"))
-    period = model.machine.pipeline
-    assert [[9.0, 2.0, 2.0, 1.0]] == period.encode(np.array([[9.0, 2.0]]), np.zeros(1)).tolist()
 
 
 @pytest.mark.parametrize("buckets", [3, 5])

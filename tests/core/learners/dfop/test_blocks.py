@@ -10,7 +10,7 @@ import core.learners.dfop.blocks
 from core.learners.dfop.blocks import COLUMNS_MIN, ROWS_MIN, block_rows
 from core.learners.dfop.kernels import FORGOTTEN, ROWS
 from core.numerics.linalg import spd_inverse
-from tests.core.learners.dfop.test_dfop import build, exciting, labelled, learn_in_order
+from tests.core.learners.dfop.test_dfop import build, exciting
 
 WIDE = COLUMNS_MIN + 44
 
@@ -64,23 +64,6 @@ def test_any_cut_and_any_discounts_give_the_same_numbers(seed, cuts, lowest):
     value, _ = row_by_row(rows, X, y, discounts)
     assert_allclose(value, np.concatenate(told), rtol=1e-6, atol=1e-6)
     assert_allclose(rows.counters[0, FORGOTTEN], blocks.counters[0, FORGOTTEN], atol=1e-9)
-
-
-@pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("classes", [2, 4])
-def test_classes_in_blocks(classes):
-    """Every column agrees, including that of a class not seen yet, and late classes."""
-    X, y = labelled(700, classes, range(0, 100 * classes, 100))
-    blocks, rows = build(task="classification"), build(task="classification")
-    learn_in_order(rows, X, y)
-    begin = 0
-    for k in range(classes):
-        blocks.add_class()
-        end = 700 if k == classes - 1 else int(np.flatnonzero(y == k + 1)[0])
-        blocks.learn(X[begin:end], y[begin:end])
-        begin = end
-    assert_allclose(rows.W, blocks.W, atol=1e-10)
-    assert_allclose(rows.calibration, blocks.calibration, rtol=1e-6)
 
 
 def test_few_rows_are_the_same_bits_at_any_width():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.learners.dfop.kernels import NOISE, ROWS
-from tests.core.learners.streams import learner_of
+from tests.core.learners.streams import Stream, feed, learner_of
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -97,25 +97,24 @@ def test_every_row_may_have_its_own_discount(seed, lowest):
     assert_allclose(batch_solution(with_bias(X), y, discounts, 10.0), flat(learner), rtol=1e-6, atol=1e-8)
 
 
-def test_gdfop_without_discounts_is_dfop():
-    """The default discount is 1 - forgetting_rate, to the last bit and through leaks."""
-    X, y = exciting(3000)
+def test_gdfop_is_dfop_and_rls():
+    """To the last bit and through leaks: its default discount is 1 - forgetting_rate; RLS has 1 and Q_0 = p0 I."""
+    X, y = exciting(5000)
     plain, general = build("dfop"), build("gdfop")
     assert_array_equal(plain.learn(X, y).value, general.learn(X, y).value)
-    assert_array_equal(plain.learn(X, y).value, general.learn(X, y, np.full(3000, 0.99)).value)
-
-
-def test_discount_one_with_the_start_of_rls_is_rls():
-    """RLS is G-DFOP with discount 1 and Q_0 = p0 I."""
-    X, y = exciting(5000)
+    assert_array_equal(plain.learn(X, y).value, general.learn(X, y, np.full(5000, 0.99)).value)
     rls, general = build("rls", initial_variance=10.0), build("gdfop", initial_variance=1e3)
     assert_array_equal(rls.learn(X, y).value, general.learn(X, y, np.ones(5000)).value)
 
 
 @pytest.mark.parametrize(("rate", "tolerance"), [(0.5, 1e-7), (0.1, 1e-9), (0.01, 1e-9), (0.001, 1e-9)])
 def test_predictions_match_the_literal_equations(rate, tolerance):
-    """Predictions and weights agree with the information form solved row by row, leaks on the absolute grid."""
+    """Predictions and weights agree with the information form solved row by row, leaks on the absolute grid.
+
+    A column that has always been zero gets the prior back.
+    """
     X, y = exciting(2500, d=4)
+    X[:2000, 3] = 0.0
     learner, oracle = build("dfop", d=4, forgetting_rate=rate), Literal(5, rate, 1e3 * rate)
     expected = [oracle.learn(x, target) for x, target in zip(with_bias(X), y, strict=True)]
     assert_allclose(expected, learner.learn(X, y).value, rtol=tolerance, atol=tolerance * 10)
@@ -135,23 +134,13 @@ def labelled(n, classes, first, seed=0):
     return rng.normal(size=(classes, 3))[y] * 2 + rng.normal(size=(n, 3)), y
 
 
-def learn_in_order(learner, X, y):
-    """Learn row by row, adding classes as they appear; return the predictions."""
-    told = []
-    for i in range(len(y)):
-        while learner.classes <= y[i]:
-            learner.add_class()
-        told.append(learner.learn(X[i : i + 1], y[i : i + 1]))
-    return told
-
-
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("algorithm", "params"), [("dfop", {"forgetting_rate": 0.05}), ("rls", {}), ("gdfop", {})])
 def test_columns_are_one_versus_rest(algorithm, params, bias):
     """However late a class appears, its weights equal a regression on +1 for its rows and -1 for all others."""
     X, y = labelled(900, 5, (0, 3, 150, 400, 700))
     learner = build(algorithm, "classification", bias=bias, **params)
-    learn_in_order(learner, X, y)
+    feed(learner, Stream(X, y), range(1, len(y)))
     for k, coefficients in enumerate(learner.weights().coefficients):
         alone = build(algorithm, bias=bias, **params)
         alone.learn(X, np.where(y == k, 1.0, -1.0))

@@ -53,18 +53,6 @@ def test_wind_up_never_happens(kind, rate):
     assert np.abs(told.value - y)[-1000:].max() <= 1e-3 * max(1.0, y.std())
 
 
-@pytest.mark.slow_but("rows")
-def test_a_long_silence():
-    """After an exciting start, 3e5 zero rows without bias keep the state finite, and learning goes on."""
-    X, y = exciting(500)
-    learner = build("dfop", bias=False, forgetting_rate=0.1)
-    learner.learn(X, y)
-    learner.learn(np.zeros((10 * ROWS, 3)), np.zeros(10 * ROWS))
-    assert finite(learner)
-    assert_allclose(y, learner.learn(np.tile(X, (2, 1)), np.tile(y, 2)).value[500:], atol=10)
-    assert finite(learner)
-
-
 EXTREMES = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1e-308, 5e-324, -5e-324, 1e75, 1e76, 1e150, 1e-150]),
     st.floats(allow_nan=False, allow_infinity=False),
@@ -153,50 +141,3 @@ def test_a_tiny_discount_forgets_and_learning_goes_on():
     discounts = np.r_[1e-300, np.full(99, 0.99)]
     learner.learn(X[:100], X[:100] @ [5.0, -5.0, 5.0], discounts)
     assert_allclose([5.0, -5.0, 5.0], learner.weights().coefficients[0], atol=0.02)
-
-
-def redundant(n):
-    """Rows (n, 10) and targets (n,): six columns that excite every direction, and four that add no information.
-
-    The columns are two normal ones, one times 1e6, one times 1e-6, two of three indicators; then the third indicator, a
-    constant, an always-zero one, and the sum of the first two. The targets drift slowly.
-    """
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=(n, 4)) * [1.0, 1.0, 1e6, 1e-6]
-    kinds = np.eye(3)[rng.integers(0, 3, n)]
-    X = np.column_stack([a, kinds, np.ones(n), np.zeros(n), a[:, 0] + a[:, 1]])
-    y = a[:, 0] * np.sin(np.arange(n) / 1e4) - a[:, 1] + 2e-6 * a[:, 2] + 3e6 * a[:, 3] + kinds @ [0.0, 1.0, -1.0] + 5
-    return X, y + rng.normal(size=n) / 10
-
-
-def plain(X, y, mu):
-    """A-priori values of the plain recursion without leak or refresh, over the exciting columns and a bias."""
-    lam, X = 1.0 - mu, np.column_stack([X[:, :6], np.ones(len(X))])
-    w, Q, told = np.zeros(7), 1e3 * mu * np.eye(7), []
-    for x, target in zip(X, y, strict=True):
-        q = Q @ x
-        told.append(w @ x)
-        w += q * ((target - told[-1]) / (lam + x @ q))
-        Q = (Q - np.outer(q, q / (lam + x @ q))) / lam
-        Q = (Q + Q.T) / 2
-    return np.array(told)
-
-
-@pytest.mark.slow_but("rows-0.5-*", "blocks-0.01-*")
-@pytest.mark.parametrize(("rate", "share"), [(0.01, 1.0), (0.1, 1.0), (0.5, 0.998)])
-def test_columns_without_information_change_nothing(rate, share):
-    """Four digits equal those of the plain recursion, and after silence and repetition the stream is learned again.
-
-    At rate .5 an indicator that is absent for ten rows is not excited, hence the share of .998.
-    """
-    X, y = redundant(20_000)
-    learner, expected = build(d=10, forgetting_rate=rate), plain(X, y, rate)
-    settled = slice(int(100 / rate), None)
-    apart = np.abs(learner.learn(X, y).value - expected)[settled]
-    assert np.quantile(apart, share) <= 1e-4 * expected[settled].std()
-    learner.learn(np.zeros((5000, 10)), np.zeros(5000))
-    learner.learn(np.tile(X[:1], (5000, 1)), np.tile(y[:1], 5000))
-    told = learner.learn(X[:5000], y[:5000])
-    assert finite(learner)
-    assert np.isfinite(told.std).all()
-    assert np.sqrt(np.mean((told.value - y[:5000])[1000:] ** 2)) < 1.0
