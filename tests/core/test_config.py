@@ -183,12 +183,6 @@ def test_a_wrong_value_is_named_with_the_allowed_ones(body, field, allowed):
     assert allowed == found[field].allowed
 
 
-def test_a_window_and_a_fading_are_kept():
-    """They appear in the JSON unless they are the defaults."""
-    least = {"window": 10, "fading": 0.9}
-    assert least == Config.parse({**LEAST, "metrics": least}).to_json()["metrics"]
-
-
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_only_the_task_is_needed(task):
     """Without an algorithm it is `auto` at medium size; an algorithm with a single task needs no task."""

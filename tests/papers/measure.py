@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from core.contract import Floats, Learner, Spec
+from core.contract import Floats, Learner
 from core.features.scaling import Scaler
 from core.learners.catalogue import find
+from tests.core.learners.streams import learner_of
 from tests.papers.contenders.contending import contended
 from tests.papers.rows import Measured, Size
 
@@ -15,14 +16,9 @@ SUBSETS = 10
 Part = tuple[Floats, Any]
 
 
-def learner(algorithm: str, d: int, classes: int, seed: int = 0, **given: Any) -> Learner:
+def learner(algorithm: str, d: int, classes: int, **given: Any) -> Learner:
     """A learner that knows its classes; 0 classes mean regression."""
-    entry = find(algorithm)
-    task = "classification" if classes else "regression"
-    built = entry.build(Spec(task, d, entry.complete(given), seed))
-    for _ in range(classes):
-        built.add_class()
-    return built
+    return learner_of(algorithm, d, classes, "classification" if classes else "regression", **given)
 
 
 def answers(algorithm: str, X: Floats, y: Any, **given: Any) -> Any:

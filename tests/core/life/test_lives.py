@@ -30,43 +30,26 @@ FAMILIES = {
 """The algorithms, grouped by what their lives have in common."""
 PHASES = ("steady", "overlap", "ensemble")
 DENSE = (
-    *(f"rows in {phase}" for phase in PHASES),
+    *(f"{what} in {phase}" for phase in PHASES
+      for what in ("rows", "drift of the watch", "reset", "label of the space", "configured")),
     *(f"drift: {kind}, {action}" for kind in ("class_mean", "error_rate") for action in ("report", "reset")),
-    *(f"drift of the watch in {phase}" for phase in PHASES),
-    *(f"reset in {phase}" for phase in PHASES),
     *(f"{source} in {phase}" for source in ("restore", "import") for phase in ("steady", "ensemble")),
     *(f"restored to {phase}" for phase in ("none", "steady", "ensemble")),
-    *(f"label of the space in {phase}" for phase in PHASES),
     *(f"label of an old space in {phase}" for phase in ("overlap", "ensemble")),
-    "label of a retired space",
-    "label of an unknown space",
     *(f"new class in {phase}" for phase in ("none", *PHASES)),
     *(f"begin {kind} in {phase}" for kind in ("linear", "kernel") for phase in ("steady", "ensemble")),
-    "complete linear of enough rows, ensemble before",
-    "complete kernel of enough rows, steady before",
-    "complete linear of few rows, steady before",
-    "abort to steady",
-    "abort to ensemble",
-    "overlap rows",
-    *(f"configured in {phase}" for phase in PHASES),
-    "some rows skipped",
-    "all rows skipped",
-    "several in one entry",
-    "refused after another",
-    "wild rows",
+    "complete linear of enough rows, ensemble before", "complete kernel of enough rows, steady before",
+    "complete linear of few rows, steady before", "abort to steady", "abort to ensemble", "overlap rows",
+    "label of a retired space", "label of an unknown space", "some rows skipped", "all rows skipped",
+    "several in one entry", "refused after another", "wild rows",
     *(f"{segment} refused" for segment in ("Rows", "Restore", "Switch", "Overlap", "Configure")),
-)
+)  # fmt: skip
 """The events that the lives of every family of dense models must meet."""
 SPARSE = (
-    *(f"drift: error_rate, {action}" for action in ("report", "reset", "forget")),
-    "Switch refused",
-    "label of the space in steady",
-    "restored to steady",
-    "reset in steady",
-    "new class in steady",
-    "some rows skipped",
+    *(f"drift: error_rate, {action}" for action in ("report", "reset", "forget")), "Switch refused",
+    "label of the space in steady", "restored to steady", "reset in steady", "new class in steady", "some rows skipped",
     "wild rows",
-)
+)  # fmt: skip
 """The events for sparse rows, which have no features to change."""
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.entry import Rows
 from tests.core.learners.streams import state
 from tests.core.switching.switch_streams import SCHEMAS, Driver, every_case, few
 
@@ -104,18 +103,3 @@ def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
     columns = SCHEMAS[0].columns if kept == "recovered" and not averaged else SCHEMAS[1].columns
     assert columns == front.targets
     driver.reborn().live(3, mapping)
-
-
-def test_a_new_class_in_the_second_overlap_is_known_to_all():
-    """Whether its row is in the first space, the second one, or both."""
-    for space in (0, 1, None):
-        driver = switched("dfop", "classification", 2, "linear")
-        driver.begin(2)
-        driver.learn(10)
-        schema = driver.machine.feedback_schema if space is None else SCHEMAS[space]
-        rows = driver.rows(1, schema)
-        driver.apply(Rows(rows.space, None, rows.X, ["new"]))
-        assert 3 == driver.predict().probabilities.shape[1]
-        driver.reborn().learn(10)
-        driver.complete()
-        assert 3 == driver.reborn().predict().probabilities.shape[1]

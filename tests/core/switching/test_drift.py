@@ -117,27 +117,14 @@ def test_the_action_of_a_drift_reaches_every_learner(phase, action):
     driver.reborn().learn(20)
 
 
-class Alert:
-    """A learner that raises its own alarm at every row."""
-
-    def __init__(self, learner):
-        self.learner = learner
-
-    def __getattr__(self, name):
-        return getattr(self.learner, name)
-
-    def take_alarms(self):
-        return [Alarm("class_mean", 0, 0, (1,), (0.0,), (1.0,), 0.5, 10, 10)]
-
-
 def test_alarms_of_a_learner_behind_a_mapping_name_no_columns():
     """Its columns are not those that clients send."""
     driver = watched()
     driver.learn(100)
     driver.live(1)
-    now = driver.pipeline
+    now, alarm = driver.pipeline, Alarm("class_mean", 0, 0, (1,), (0.0,), (1.0,), 0.5, 10, 10)
     for expert in now.experts.values():
-        expert.learner = Alert(expert.learner)
+        expert.learner.take_alarms = lambda: [alarm]
     now.mixture.weights = np.array([0.9, 0.1])
     assert () == now.take_alarms()[0].columns
     now.mixture.weights = np.array([0.1, 0.9])

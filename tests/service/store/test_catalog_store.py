@@ -289,10 +289,3 @@ async def test_a_list_reads_summaries_and_configurations_where_there_are_none(mo
     assert "m" == following
     rest, following = await catalog.summaries(2, "m")
     assert (["z"], None) == ([row.name for row in rest], following)
-
-
-async def test_a_list_leaves_out_what_does_not_exist(model, catalog):
-    """A member of the index without its meta, and one of an earlier incarnation."""
-    await model.connection.ask(("ZADD", "onepass:models", 0, "b gone"), ("ZADD", "onepass:models", 0, "m inc0"))
-    listed, _ = await catalog.summaries(10)
-    assert [("m", INCARNATION)] == [row[:2] for row in listed]

@@ -9,12 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from service.errors import StoreDown
-from service.store.log.appends import LARGE_APPEND_BYTES, Appended, SegmentIn
-from service.store.log.log import Log
+from service.store.log.appends import LARGE_APPEND_BYTES, SegmentIn
 from service.store.redis.connection import Call, Connection, Safety, Script
 from service.store.redis.node import LARGE_BYTES_PER_S
 from tests.listening import listening
-from tests.service.store_fixtures import Model, many, next_command
+from tests.service.store_fixtures import many, next_command
 
 TIMEOUT_S = 1.0
 SLOW = Script("slow")
@@ -79,16 +78,6 @@ async def test_an_append_that_travels_apart_is_like_any_other(model):
     assert not (await model.log.append([request], Safety(1, 10), large_bytes=1))[0].safe
     (gone,) = await model.log.append([replace(request, incarnation="inc0")], large_bytes=1)
     assert ("gone", None) == (gone.code, gone.made)
-
-
-async def test_a_large_append_that_fails_is_a_result():
-    """As in an exchange: nothing is raised, since its fate is not known."""
-    async with slow_server(0) as url:
-        pass  # nobody listens there any more
-    connection = Connection(url, TIMEOUT_S)
-    (result,) = await Log(connection).append([Model(connection).asks()], large_bytes=1)
-    assert (True, False) == (isinstance(result, StoreDown), isinstance(result, Appended))
-    await connection.close()
 
 
 @pytest.mark.parametrize("size", [0, 32 * 2**20])

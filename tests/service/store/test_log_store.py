@@ -185,13 +185,6 @@ async def _set(model: Model, **writers: str) -> None:
     await model.connection.ask(*[("HSET", model.keys.meta, f"w:{name}", value) for name, value in writers.items()])
 
 
-async def test_a_writer_is_remembered_with_its_last_append_and_the_time_of_it(model):
-    """By the server's clock."""
-    await model.append()
-    answer = await model.append()
-    assert {"w1": [2, 2, answer.time_ms]} == await _writers(model)
-
-
 async def test_writers_that_have_been_silent_for_long_are_forgotten(model):
     """When a new one comes; the young ones stay, whatever their number."""
     await model.append()

@@ -32,22 +32,6 @@ def two_classes(rows, D, seed=0):
     return rng.normal(size=(rows, D)) @ rng.normal(size=(D, D)) + 0.7 * y[:, None], y
 
 
-@pytest.mark.parametrize("D", [1, 2, 5, 40])
-def test_updates_in_any_portions_give_the_sums_of_all_rows(D):
-    """However rows are grouped into updates, m and A are the mean and scatter of all rows: the closed form."""
-    X, y = two_classes(400, D)
-    learner = built("vigod", D, 2, batch_size=7, delta=1e-300)
-    learner.learn(X, y)
-    for k in (0, 1):
-        stats = learner.state.stats[k]
-        rows = X[y == k][: int(stats[BETA])]
-        upper = np.triu_indices(D)
-        assert_allclose(rows.mean(axis=0), learner.state.means[k, 0], rtol=1e-9, atol=1e-12)
-        scatter = (rows - rows.mean(axis=0)).T @ (rows - rows.mean(axis=0))
-        assert_allclose(scatter[upper], learner.state.A[k][upper], rtol=1e-9, atol=1e-9)
-        assert D + len(rows) == stats[NU]
-
-
 @pytest.mark.parametrize("D", [1, 3, 30])
 def test_the_rank_one_update_is_the_factorisation(D):
     """After consecutive mistakes, which change L by rank one, L L' is still W^{-1} / nu."""
