@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from core.features.lags import BEFORE_ALL, NOT_RETURNED, LagColumns, lagged_names
+from core.features.lags import BEFORE_ALL, NOT_RETURNED, LagColumns
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.normal(size=(12, 2)), RNG.normal(size=12)
@@ -53,13 +53,6 @@ def test_a_row_that_was_predicted_earlier_keeps_its_lag_columns():
     assert_array_equal(expected, found[:, 2:])
     assert (*X[10], *X[9], Y[10], Y[9]) == lags.now()
     assert np.isnan(lags.as_returned([(1.0, 2.0)])[0, 0])  # of a space with other features
-
-
-def test_lag_columns_have_names():
-    """In column order."""
-    assert ("a (t-1)", "b (t-1)", "label (t-1)", "label (t-2)") == lagged_names(["a", "b"], 1, 2)
-    assert ("label (t-1) #0", "label (t-1) #1") == lagged_names(["a"], 0, 1, 2)
-    assert LagColumns(2, 1, 2).width == len(lagged_names(["a", "b"], 1, 2))
 
 
 def test_further_columns_were_zero_so_far():

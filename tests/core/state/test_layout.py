@@ -85,14 +85,6 @@ def test_symmetric_matrices_come_back(A):
     assert Q.tobytes() == one.unpack(packed).tobytes()
 
 
-@pytest.mark.parametrize("shape", [(2,), (5,), (3, 1)])
-@pytest.mark.parametrize("kind", [Symmetric, Triangle])
-def test_no_triangle_has_this_shape(kind, shape):
-    """Lengths that are not D (D + 1) / 2 are refused."""
-    with pytest.raises(ValueError):
-        Layout({"Q": kind("D")}).read({"Q": np.zeros(shape)}, D=2)
-
-
 @pytest.mark.parametrize("sizes", [SIZES, {**SIZES, "K": 2, "n": 3}])
 def test_every_break_of_a_declaration_is_refused(sizes):
     """Names, types, shapes and numbers; the holder stays unchanged."""

@@ -1,9 +1,8 @@
 """A change of features works with every algorithm: phases, who learns what, late rows, many switches, any crash."""
 
 import pytest
-from numpy.testing import assert_array_equal
 
-from core.entry import Outcome, Overlap, Reset, Rows, Switch
+from core.entry import Overlap, Reset, Rows, Switch
 from core.features import row_sample
 from core.model import save
 from core.model.plans import plan_switch
@@ -55,37 +54,6 @@ def test_the_state_does_not_grow_with_switches(monkeypatch, algorithm, task, cla
         driver.live(1 - at % 2, after=20)
         sizes[driver.pipeline.former.own.input_mapping is None].add(driver.pipeline.nbytes)
     assert 1 >= max(map(len, sizes.values()))
-
-
-@few
-@every_case
-def test_the_old_model_answers_until_the_switch_is_complete(algorithm, task, classes):
-    """In the overlap both predict and feedback answer like a twin without a change."""
-    driver, twin = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
-    for one in (driver, twin):
-        one.learn(60)
-    driver.begin(1)
-    assert_array_equal(twin.learn(40).predictions, driver.learn(40).predictions)
-    assert_array_equal(twin.predict().value, driver.predict().value)
-    driver.map(10)
-    assert Outcome(100, phase="steady", overlap_rows=0) == driver.abort()
-    twin.at = driver.at
-    assert_array_equal(twin.learn(20).predictions, driver.learn(20).predictions)
-
-
-@few
-@every_case
-def test_unlabelled_rows_teach_the_mapping_only(algorithm, task, classes):
-    """The old model does not change; the mapping does."""
-    driver = Driver(algorithm, task, classes)
-    driver.learn(60)
-    driver.begin(1)
-    driver.learn(10)
-    before, error = state(driver.pipeline.old), driver.switching.mapping_error
-    driver.map(20)
-    assert before == state(driver.pipeline.old)
-    assert error != driver.switching.mapping_error
-    assert 30 == driver.switching.overlap_rows
 
 
 @few
