@@ -142,16 +142,6 @@ def test_a_tracked_row_is_scored_after_its_label_was_retired(labels):
     assert P_MIN < outcome.p_true[0]
 
 
-def test_a_declared_label_stays_retired_when_a_row_under_way_carries_it():
-    """The row was valid when it was sent, so it is learned, and scored as if the label were in use."""
-    model = Model()
-    model.change(retire_labels=["b"])
-    outcome = model.learn(2.0 * np.eye(3)[1:2], ["b"])
-    assert ([1.0], True) == (outcome.losses, outcome.learned)
-    assert P_MIN < outcome.p_true[0]
-    assert [("b",)] == model.retired
-
-
 @pytest.mark.parametrize("labels", [NAMES, None])
 def test_challengers_have_the_same_labels(labels):
     """Existing challengers and later ones; also after a promotion."""

@@ -12,7 +12,6 @@ from core.contract import Prediction
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
-from core.metrics.class_kernels import SEEN
 from core.model import save
 from core.model.class_answers import ClassAnswers
 from core.model.rows import BlockRows
@@ -166,14 +165,6 @@ def test_costs_decide_the_prediction():
     assert_array_equal([1], answered(first, Prediction(np.array([-1]), np.empty((1, 0))), 0).value)
 
 
-def test_a_learner_without_probabilities_votes():
-    """Its class is probable, the others stay possible."""
-    answers = answers_of(["yes", "no"], labels=["no", "yes"])
-    value, q, _ = astuple(answered(answers, Prediction(np.array([0, 1]), None), 3))
-    assert_array_equal([1, 0], value)
-    assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
-
-
 def test_a_tracked_prediction_is_scored_as_returned():
     """A label unknown at that time gets what the others left, smoothed as of now; an unknown prediction is wrong."""
     model = Model()
@@ -237,12 +228,3 @@ def test_one_mistyped_label_draws_no_answers(algorithm, name):
     assert (after.value == len(names) - 1).mean() < 0.01
     assert after.probabilities[:, -1].mean() < 10 / ROWS
     assert right(after, names, labels) > right(before, names, labels) - 0.02
-
-
-def test_rows_count_whether_they_were_scored_or_not():
-    """Scored rows and rows of a retired space both count, in the order of the labels."""
-    ours = answers_of(["yes", "no"], labels=["no", "yes"])
-    scored(ours, Prediction(np.zeros(3, dtype=np.int64), np.full((3, 2), 0.5)), np.array([0, 0, 1]))
-    assert_array_equal([1, 2], ours.metrics.by_class[SEEN])
-    scored(ours, None, np.array([1, 1]))
-    assert_array_equal([3, 2], ours.metrics.by_class[SEEN])

@@ -49,14 +49,7 @@ def test_a_change_is_a_mark_and_nothing_else():
     assert ("reset", {"team": "a"}) == (model.machine.config.on_drift, model.machine.config.tags)
     assert [{"row": 50, "kind": "configure", "fields": ["on_drift", "tags"]}] == model.marks
     assert np.array_equal(other.predict(X).probabilities, model.predict(X).probabilities)
-
-
-def test_a_loaded_model_reports_the_same_bytes():
-    """The keys of its marks are in the same order: one version has one answer."""
-    model = Model()
-    model.learn(*stream(50))
-    model.change(on_drift="reset")
-    loaded, _ = save.from_bytes(save.to_bytes(model.machine))
+    loaded, _ = save.from_bytes(save.to_bytes(model.machine))  # its marks have their keys in the same order
     assert json.dumps(model.report) == json.dumps(read.metrics_report(loaded))
 
 

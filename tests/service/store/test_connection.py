@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from redis import exceptions
+from redis.asyncio import SSLConnection
 
 from service.errors import StoreDown, StoreFull
 from service.store.catalog import Catalog
@@ -338,6 +339,7 @@ async def test_no_calls_are_answered_at_once() -> None:
 
 
 SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
+TLS = {"connection_class": SSLConnection, "ssl_ca_certs": "/c.pem"}
 
 
 @pytest.mark.parametrize(
@@ -348,22 +350,15 @@ SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_pa
         ("unix:///a/b?db=3", "single", (), {"path": "/a/b", "db": 3}),
         (SENTINELS, "sentinel", (("a", 26379), ("b", 7)), {"username": "u", "password": "p", "db": 2}),
         ("redis+cluster://u:p@a:1,b", "cluster", (("a", 1), ("b", 6379)), {"username": "u", "password": "p"}),
+        ("rediss+sentinel://a:1,b:2/store?ssl_ca_certs=/c.pem", "sentinel", (("a", 1), ("b", 2)), TLS),
+        ("rediss+cluster://a:1,b:2/?ssl_ca_certs=/c.pem", "cluster", (("a", 1), ("b", 2)), TLS),
     ],
 )
 def test_where_a_store_is(url, kind, seeds, where):
-    """Host or path, or the servers that know it; credentials and database."""
+    """Host or path, or the servers that know it; credentials, database and certificates, told once for all servers."""
     found = parse(url)
     assert (kind, seeds) == (found.kind, found.seeds)
     assert where == {name: found.where.get(name) for name in where}
     assert kind == "single" or where == found.where
-    if kind == "sentinel":  # they are asked for a service, with credentials of their own
+    if url == SENTINELS:  # they are asked for a service, with credentials of their own
         assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)
-
-
-@pytest.mark.parametrize("scheme", ["rediss+sentinel", "rediss+cluster"])
-def test_several_servers_behind_tls(scheme):
-    """Certificates are told once, for all of them."""
-    found = parse(f"{scheme}://a:1,b:2/{'store' if scheme.endswith('sentinel') else ''}?ssl_ca_certs=/c.pem")
-    assert "SSLConnection" == found.where["connection_class"].__name__
-    assert "/c.pem" == found.where["ssl_ca_certs"]
-    assert (("a", 1), ("b", 2)) == found.seeds
