@@ -96,22 +96,18 @@ def test_every_kind_of_segment_is_pinned():
 
 
 def test_bytes_of_what_is_kept_with_an_id():
-    """A tracked prediction, an answer, and the name of a segment that is kept in pieces."""
+    """A tracked prediction, refused with further fields, an answer, and the name of a segment kept in pieces."""
     assert TRACKED_BYTES == codec.encode_tracked("s", X, SERVED, 7, 9)
     tracked = codec.decode_tracked(TRACKED_BYTES)
     assert ("s", X.tobytes(), 7) == (tracked.space, tracked.x, tracked.version)
     assert (SERVED, 9) == (tracked.served, tracked.grace_ms)
-    assert OUTCOME_BYTES == codec.encode_answer(OUTCOME)
-    assert OUTCOME == codec.decode_answer(OUTCOME_BYTES)
-    assert b"\x94\xa5named\x01\xa400ff\x05" == entries.name("00ff", 5)
-
-
-def test_a_tracked_prediction_with_more_fields_is_refused():
-    """So is the prediction in it, which the log has as well."""
     fields = [*msgspec.msgpack.decode(TRACKED_BYTES)]
     for more in ([*fields, None], [*fields[:4], [*fields[4], None], fields[5]]):
         with pytest.raises(ValueError, match="corrupt"):
             codec.decode_tracked(msgspec.msgpack.encode(more))
+    assert OUTCOME_BYTES == codec.encode_answer(OUTCOME)
+    assert OUTCOME == codec.decode_answer(OUTCOME_BYTES)
+    assert b"\x94\xa5named\x01\xa400ff\x05" == entries.name("00ff", 5)
 
 
 def test_proposed_features_come_back_with_their_kinds():
