@@ -15,7 +15,7 @@ does no I/O; where it draws, the draw is a function of (seed, absolute row numbe
 - Learners do not import each other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -73,6 +73,13 @@ def joined(parts: Sequence[_Columns]) -> _Columns:
         return parts[0]
     pairs: Any = zip(*map(astuple, parts), strict=True)
     return type(parts[0])(*(None if one[0] is None else np.concatenate(one) for one in pairs))
+
+
+def unlike(name: str, taken: Container[Any]) -> str:
+    """A name of ours, with as many apostrophes as it takes to differ from those that clients have chosen."""
+    while name in taken:
+        name += "'"
+    return name
 
 
 def chunks(first: int, size: int, rows: int) -> list[slice]:

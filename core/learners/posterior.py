@@ -4,12 +4,12 @@ Every learner has ``posterior(view)``; it returns a document whose numbers may b
 are in the learner's own terms, with ``scaling`` over scaled columns; only edges of bins are in the columns' units.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from core.contract import Floats, Header, Ints, Weights
+from core.contract import Floats, Header, Ints, Weights, unlike
 
 LANCZOS_COLUMNS_MIN, NORM_ERROR = 64, 1e-6
 
@@ -59,13 +59,6 @@ class View(NamedTuple):
         }
 
 
-def unlike(name: str, taken: Container[str]) -> str:
-    """The name, with as many apostrophes as it takes to differ from others: a feature may be called ``a x b``, too."""
-    while name in taken:
-        name += "'"
-    return name
-
-
 def random_names(count: int) -> list[str]:
     """Names of random features."""
     return [f"random feature {number}" for number in range(1, count + 1)]
@@ -75,7 +68,7 @@ def spectral_norm(matrix: Floats) -> float:
     """The largest eigenvalue of a symmetric positive semidefinite matrix (d, d)."""
     size = float(np.abs(matrix).max(initial=0.0))
     if size == 0.0 or len(matrix) < LANCZOS_COLUMNS_MIN:
-        return size and size * float(np.linalg.norm(matrix / size, 2))
+        return size and float(f"{size * np.linalg.norm(matrix / size, 2):.12g}")  # its last digits vary between calls
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh  # noqa: PLC0415  large, and for wide models alone
 
     try:

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import core.metrics.class_kernels as at
-from core.contract import Floats, Header, Ints
+from core.contract import Floats, Header, Ints, unlike
 from core.metrics.prequential import (
     DIGITS,
     FADING,
@@ -141,7 +141,7 @@ class ClassSpan(NamedTuple):
         order = [*self.places[classes].tolist(), *([at.PLACES_MAX] if others else [])]
         counts = self.confusion[np.ix_(order, order)]
         return {
-            "labels": [*(labels[k] for k in classes.tolist()), *([OTHER] if others else [])],
+            "labels": [*(labels[k] for k in classes.tolist()), *([unlike(OTHER, labels)] if others else [])],
             "counts": counts.astype(np.int64).tolist() if self.whole else counts.round(DIGITS).tolist(),
         }
 

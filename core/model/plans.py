@@ -11,7 +11,7 @@ from core.contract import Header, Label
 from core.entry import Challenge, Switch
 from core.features import Feature, Schema
 from core.features.feature_space import with_categories
-from core.features.labels import LabelSet, distinct, same
+from core.features.labels import LabelSet, clashes, distinct, same
 from core.model.model import Model
 from core.problems import LISTED_MAX, Conflict, Invalid, Problem, refuse
 from core.switching.feature_recovery import MappingKind
@@ -54,6 +54,9 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     if then != "drop" and any(same(then["label"], one) for one in retired):
         field = "labels_due" if asked.get(RETIRED) is None else RETIRED
         raise Conflict("labels_due learns a label that is retired: change labels_due, or bring the label back", field)
+    learned = None if then == "drop" or model.regression or "labels_due" not in asked else then["label"]
+    if learned is not None and (other := model.labels.clash(learned)) is not None:
+        raise Invalid.of("labels_due.then.label", clashes(other, "of the model"), [other])
     in_force = None if schema is None else schema.features
     if asked.get("ignore") is not None and in_force is not None:
         parse_ignored(config.ignore, in_force)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints, Spec, chunks
+from core.contract import Floats, Header, Ints, Spec, chunks, unlike
 from core.learners.calibration import CALIBRATION, fresh_calibration
 from core.learners.dfop import bank, blocks, kernels
 from core.learners.dfop.blocks import Block
@@ -252,7 +252,7 @@ class Dfop(LinearLearner):
         classes, whose targets are +-1, v is 1, the most it can be.
         """
         d, D = self.spec.dimension, self.W.shape[2]
-        at, bias = (np.append(view.wanted, d), ["bias"]) if d < D else (view.wanted, [])
+        at, bias = (np.append(view.wanted, d), [unlike("bias", view.names)]) if d < D else (view.wanted, [])
         members = {f"{rate:g}": self._posterior(k, at, view) for k, rate in enumerate(self.rates)}
         names: Header = {"names": view.chosen + bias}
         if len(members) == 1:

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from core.contract import Floats, Header, Ints, Spec
+from core.contract import Floats, Header, Ints, Spec, unlike
 from core.features.label_range import HIGH, LOW, ROWS
 from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows
 from core.learners.ga2m.numbers import MEAN, NOISE, NUMBER_MAX, SQUARE_MAX, VARIANCE, VARIANCE_FIRST, number_rows
 from core.learners.learner import RowLearner
 from core.learners.linear import column_count, linear_model, with_class
-from core.learners.posterior import View, unlike
+from core.learners.posterior import View
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
 
 _FIRST_TWO = (-0.5, 0.5)

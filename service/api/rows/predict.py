@@ -121,7 +121,7 @@ async def predict_asked(
 @router.post(
     "/models/{name}/predict/batch",
     tags=["batches"],
-    dependencies=[READ, described(*CSV_QUERIES, interval.QUERY, tracking.QUERY)],
+    dependencies=[READ, described(*CSV_QUERIES, "served", interval.QUERY, tracking.QUERY)],
     response_model=PredictedBatch,
     openapi_extra=raw_body(
         PredictColumns,

@@ -9,7 +9,7 @@ from core.metrics.class_kernels import P_MIN
 from core.model import read, save
 from core.model.plans import plan_change
 from core.problems import Conflict, Invalid
-from tests.core.twin import Twin
+from tests.core.twin import Fed, Twin
 
 NAMES = ["a", "b", "c"]
 SPARSE = {"features": None, "params": {"compressed_dim": 3}}
@@ -220,3 +220,16 @@ def test_the_label_of_labels_due_is_not_retired():
     with pytest.raises(Conflict, match="labels_due"):
         plan_change(model.machine, {"labels_due": {**due, "then": {"label": "a"}}})
     assert plan_change(model.machine, {"labels_due": {**due, "then": "drop"}})[0].fields == ["labels_due"]
+
+
+def test_the_label_of_labels_due_looks_like_no_other():
+    """Its rows would be refused one by one; a change of something else is none of its business."""
+    model = Fed({"algorithm": "rls", "task": "classification", "features": ["a"]})
+    model.learn(np.zeros((2, 1)), [True, 1])
+    for label in ("true", "1"):
+        with pytest.raises(Invalid, match="labels_due.then.label") as refused:
+            plan_change(model.machine, {"labels_due": {"after_s": 60, "then": {"label": label}}})
+        assert "looks in answers like" in str(refused.value)
+    assert model.change(labels_due={"after_s": 60, "then": {"label": "2"}}).refusal is None
+    model.learn(np.zeros((1, 1)), [2])
+    assert model.change(on_drift="reset").refusal is None

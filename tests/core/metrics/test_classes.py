@@ -74,6 +74,10 @@ def test_of_many_classes_the_most_frequent_are_shown():
     report = fed(ClassificationMetrics(), arrays, [], 200).report()
     found = report["overall"]["confusion"]
     assert (51, "other") == (len(found["labels"]), found["labels"][-1])
+    named = fed(ClassificationMetrics(), arrays, [], 200).report(
+        ["other", *range(1, 200)], ["other", *map(str, range(1, 200))]
+    )
+    assert "other'" == named["overall"]["confusion"]["labels"][-1]
     frequency = np.bincount(arrays[1], minlength=200)
     shown = found["labels"][:-1]
     left = np.delete(frequency, shown)

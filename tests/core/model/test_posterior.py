@@ -65,6 +65,14 @@ def test_a_feature_may_be_named_as_lags_are(lags, shown):
     assert {"b", *shown[:-1]} <= contributions.keys()
 
 
+def test_a_feature_may_be_called_bias():
+    """Values have names: the bias of least squares gets another one."""
+    model = Fed({"algorithm": "rls", "task": "regression", "features": ["bias", "x"]})
+    model.learn(_X[:5, :2], _SCORE[:5])
+    assert ["bias", "x", "bias'"] == read.posterior(model.machine)["names"]
+    assert ["bias", "bias'"] == read.posterior(model.machine, ["bias"])["names"]
+
+
 @pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
 def test_least_squares(scaling):
     """RLS's covariance is the inverse of X'X plus the ridge; times the noise it is that of the weights."""

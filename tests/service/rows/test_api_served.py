@@ -202,6 +202,16 @@ async def test_an_observer_of_numbers(api):
     assert 4.0 == (await api.post(f"{path}/evaluate", batch))["metrics"]["mse"]
 
 
+async def test_a_tracked_table_says_what_was_served(api):
+    """Its column is named as for feedback; the label that comes later is compared with it."""
+    path = await api.new({"algorithm": "rls", "task": "classification", "features": ["a", "b"], "labels": ["x", "y"]})
+    table = "a,b,theirs\n1,2,x\n1,2,\n"
+    kept = await api.post(f"{path}/predict/batch?track=true&served=theirs", content=table, headers=CSV)
+    for identity in kept["prediction_ids"]:
+        await api.post(f"{path}/feedback", {"prediction_id": identity, "label": "x"})
+    assert 1 == (await api.get(f"{path}/metrics"))["served"]["rows"]
+
+
 async def test_each_row_of_an_observer_is_told_its_own_number(api):
     """Rows that are not learned count as well: one that is sent again is told of the rows after it, not of the last."""
     path = await api.new({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
