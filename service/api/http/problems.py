@@ -59,7 +59,7 @@ OTHERS = {
     """,
     ("no-route", 404): """No route has this path.
 
-    Paths are exact: they do not end with a slash, and there are no redirects.
+    Paths are exact: they do not end with a slash, and nothing redirects to them.
     - Compare the path with ``/docs``.
     - Behind a proxy, check that the path arrives as the client sent it.
     """,
