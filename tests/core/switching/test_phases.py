@@ -144,10 +144,16 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
         driver.complete()
     driver.live(2)
     gone = SCHEMAS[0]
-    late = Rows(gone.id, None, driver.raw(gone, 0, 1), ["newer"], served=driver.served(0))
-    assert not driver.commit(late).learned
-    driver.reborn().learn(10)
-    assert 4 == driver.predict().probabilities.shape[1]
+    for classes, label in ((4, "newer"), (5, "newest")):
+        late = Rows(gone.id, None, driver.raw(gone, 0, 1), [label], served=driver.served(0))
+        assert not driver.commit(late).learned
+        driver.reborn().learn(10)
+        assert classes == driver.predict().probabilities.shape[1]
+        if classes == 4:
+            driver.begin(1)
+    driver.switching.now.new.add_class()
+    with pytest.raises(ValueError, match="classes of the parts differ"):
+        driver.reborn()
 
 
 @pytest.mark.parametrize("rows", range(6))
