@@ -24,7 +24,7 @@ from service.store.log.entries import RawEntry
 from service.store.log.entry_runs import DecodedEntry, entry_runs
 
 ANSWER_BYTES = 250  # what an answer takes besides its own bytes: its dict entry, its tuple and the text of its id
-MERGED_BYTES = 130  # what stands for those bytes while nobody has asked for them
+MERGED_BYTES = 200  # what stands for those bytes while nobody has asked for them, with its share of the block
 
 
 class MergedAnswer(Struct, frozen=True, gc=False):
@@ -230,9 +230,9 @@ def _merged(run: Sequence[DecodedEntry]) -> MergedRows:
     return MergedRows(rows, run[0].raw.version, times, stops)
 
 
-def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[HeldItem]:
+def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> Sequence[HeldItem]:
     """The answers to the ids of entries whose rows were learned together."""
-    items: list[HeldItem] = []
+    items: list[tuple[str, int, MergedAnswer]] = []
     start = 0
     for each in run:
         version, records = each.raw.version, cast("Sequence[RowsRecord]", each.records)
@@ -244,6 +244,8 @@ def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> list[HeldItem]:
                 rows = enumerate(ids, start)
                 items += [(identity, version, MergedAnswer(learned, version, row, row + 1)) for row, identity in rows]
             start = stop
+    if 2 * len(items) < start:  # they would keep the rows of all others in memory
+        return [(identity, version, answer.encoded()) for identity, version, answer in items]
     return items
 
 

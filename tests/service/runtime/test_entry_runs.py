@@ -260,6 +260,16 @@ def test_answers_take_memory_until_the_store_has_them():
     assert (0, empty.nbytes) == (len(answers), answers.nbytes)
 
 
+def test_few_ids_do_not_keep_the_rows_of_a_block():
+    """Their answers are bytes at once; those of many become bytes when they are asked for."""
+    rows = [Rows(NARROW.space.id, None, np.full((1, 2), float(at)), np.ones(1), ids=("i:1",)[at:]) for at in range(5)]
+    few, many = replica(NARROW), replica(NARROW)
+    read(few, [raw(Entry(at + 1, 0, (segment,))) for at, segment in enumerate(rows)])
+    read(many, narrow(5))
+    assert [True, False] == [type(model.answers._held["i:1"][1]) is bytes for model in (few, many)]
+    assert 1 == codec.decode_answer(few.answers.get("i:1")).rows
+
+
 def test_the_ids_of_an_observer_are_told_that_nothing_was_learned():
     """Merged or one by one."""
     config = Config.parse({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
