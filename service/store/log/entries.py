@@ -29,7 +29,7 @@ _NAMED = _encoder.encode(("named", 1, "", 0))[:8]  # what every name begins with
 _HEAD = [b"u", b"p", b"t", b"n", b"s"]
 _OURS = b"%d" % STATE_VERSION
 _FIELDS = 10  # fields and values before those of the segments
-_BARE = 4  # uid, time, state version and segment of an entry without the names of its fields
+_BARE = 4  # uid, time, state version and segment of an entry that comes without field names
 
 
 def name(digest: str, size: int) -> bytes:
@@ -89,7 +89,7 @@ def read_on(answer: list[Any], version: int) -> ReadOn:
 def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
     """The entries up to the first gap or other state version; reading on from there reports which of the two it is.
 
-    Those with one segment and nothing to skip come without the names of their fields (join.lua).
+    Those with one segment and nothing to skip come without field names (join.lua).
     """
     read: list[RawEntry] = []
     for version, item in enumerate(found, after + 1):

@@ -16,8 +16,8 @@ else
   end
 end
 
--- Most entries have one segment and nothing to skip. The names of their fields, which all have, are not sent: they would
--- be most of what a reader has to take apart.
+-- Most entries have one segment and nothing to skip. Their field names are always the same and would be most of what a
+-- reader has to parse, so they are left out.
 local function bare(entry, version)
   local f = entry[2]
   local usual = #f == 12 and entry[1] == entry_id(version) and f[11] == '0' and f[1] == 'u' and f[3] == 'p'
