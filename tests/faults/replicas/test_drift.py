@@ -143,26 +143,6 @@ def _batch():
 
 
 @pytest.mark.slow
-def test_a_killed_store_keeps_published_events(serve, store):
-    """Once the store is back, streams continue after the last id, and new events arrive."""
-    service = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=1).start()
-    calm(service)
-    with Stream(service) as stream:
-        learn(service, moved())
-        first = _alarms(service)
-        frames = stream.drifts(len(first))
-        store.kill()
-        assert 503 == eventually(503, lambda: service.request("GET", "/drift").status)
-        store.start()
-        assert 200 == eventually(200, service.ready)
-        learn(service, table(800, -3.0, 3))
-        expected = _alarms(service)
-        assert len(expected) > len(first)
-        later = stream.drifts(len(expected) - len(first))
-    assert expected == [frame["data"]["id"] for frame in frames + later] == _everything(store)
-
-
-@pytest.mark.slow
 def test_a_stop_does_not_wait_for_open_streams(serve, store):
     """Every stream ends properly, and the service stops well within its grace period."""
     service = serve(REDIS_URL=store.url, GRACE_S=60).start()

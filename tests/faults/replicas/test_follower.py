@@ -76,19 +76,6 @@ def test_a_name_that_was_deleted_and_reused_is_noticed(pair, store):
     assert one.state() == other.state()
 
 
-def test_lost_hints_are_made_up_for(pair, store):
-    """The connections for notices are cut again and again while one replica learns: the other still follows."""
-    learning, following = pair
-    load = Load([learning], TABLE).start()
-    with store.client() as client:
-        for count in (20, 60, 100):
-            load.acknowledged(count)
-            client.client_kill_filter(_type="pubsub")
-    load.finish()
-    assert 120 == eventually(120, following.rows)
-    judge(following, TABLE, load)
-
-
 def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
     """Without notices appends work as usual, and the sweep alone keeps the replicas current."""
     with store.client() as client:
@@ -104,20 +91,3 @@ def test_a_user_who_may_not_publish_or_listen_is_served(serve, store):
         ((ready := service.request("GET", "/readyz")).status, ready.json["checks"]["hints"]) for service in pair
     ]
     repeat(pair[1], TABLE, load)
-
-
-def test_a_follower_that_meets_a_gap_reloads(pair):
-    """It was frozen while the log was trimmed beyond its version: it goes on, and nothing is learned twice."""
-    learning, following = pair
-    loads = [Load([following], TABLE[:20]).run()]
-    following.freeze()
-    for part in (TABLE[20:60], TABLE[60:100]):
-        loads.append(Load([learning], part).run())
-        assert 201 == learning.request("POST", "/models/m/snapshots").status
-    loads.append(Load([learning], TABLE[100:]).run())
-    following.thaw()
-    assert 120 == eventually(120, following.rows)
-    assert (2, 0) == (following.metric("loads"), following.metric("lost_tails"))
-    assert learning.state() == following.state()
-    for load in loads:
-        repeat(following, [row for row in TABLE if row.id in load.answers], load)

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.faults.load import Load, rows
+from tests.faults.processes import eventually
 from tests.faults.rebuild import history, settle
 
 
@@ -21,6 +22,22 @@ def test_a_stop_under_load_loses_nothing(serve):
     load.finish()
     settle(service, table, load, entries=history(service.data, service.store_url))
     assert "ERROR" not in service.log
+
+
+def test_a_drain_refuses_nothing_and_ends_with_the_second_signal(serve):
+    """Balancers are told to leave; what they send all the same is learned until the service is told again to stop."""
+    service, table = serve(DRAIN_S=600).start(), rows(600, 42)
+    service.create()
+    load = Load([service], table).start()
+    load.acknowledged(100)
+    service.ask_to_stop()
+    assert 503 == eventually(503, service.ready)
+    load.finish()
+    assert (0, {}) == (load.broken, dict(load.refused))
+    assert 0 == service.stop()
+    assert "ERROR" not in service.log
+    service.start()
+    settle(service, table, load, entries=history(service.data, service.store_url))
 
 
 class Stalled:

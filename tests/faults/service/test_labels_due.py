@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from tests.faults.processes import eventually
 
 DUE = {"task": "classification", "labels": ["silent", "loud"], "features": ["a"]}
@@ -47,18 +45,3 @@ def test_each_is_learned_once_by_two_services_and_through_kills(serve, store):
     assert [409] * 3 == [
         first.request("POST", "/models/m/feedback", {"prediction_id": one, "label": "loud"}).status for one in ids[-3:]
     ]
-
-
-@pytest.mark.slow
-def test_labels_that_became_due_while_no_service_ran(serve, store):
-    """A service that starts later finds them without any request for the model; the store was killed as well."""
-    service = serve(REDIS_URL=store.url, DURABILITY="always").start()
-    service.create("m", **DUE, labels_due={"after_s": 1, "then": {"label": "silent"}})
-    track(service, "m", 10)
-    service.kill()
-    store.kill()
-    time.sleep(1.5)
-    store.start()
-    service.start()
-    assert 10 == eventually(10, lambda: int(store.client().hget("onepass:{m}:meta", "version") or 0) and 10)
-    assert 10 == eventually(10, lambda: service.get("/models/m/metrics")["due_rows"])

@@ -91,20 +91,6 @@ def test_a_killed_service_continues_in_the_same_phase(serve, phase):
     judge(service, [*fed, *table], load)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_snapshot_holds_the_phase(serve, phase):
-    """A snapshot in each phase, a tail after it, a kill: state and phase are the same as before, bit by bit."""
-    service = serve(SNAPSHOT_MIN_KB=10**6, SNAPSHOTS_KEPT=1).start()
-    lead_to(service, phase)
-    assert 201 == service.request("POST", "/models/m/snapshots").status
-    Load([service], cut(whole(20, 5, "tail"), NAMES[phase])).run()
-    before = service.get("/models/m/features"), service.state()
-    service.restart()
-    assert before == (service.get("/models/m/features"), service.state())
-    assert (0, 0) == (service.metric("corrupt_snapshots"), service.metric("models_down"))
-
-
 @pytest.mark.slow_but("1")
 @pytest.mark.parametrize("services", [1, 2])
 def test_switches_under_load_lose_nothing(serve, store, services):
@@ -151,19 +137,3 @@ def test_a_wrong_row_is_still_refused_without_a_store(serve, store):
         assert status == service.request("POST", "/models/m/predict", {"features": features}).status
     assert 503 == service.request("POST", "/models/m/features/switch", BEGIN).status
     store.start()
-
-
-def test_a_second_service_dies_and_the_first_completes(pair):
-    """One service begins the change and the other completes it, with the rows that both have learned."""
-    first, second = pair
-    first.create(features=OLD)
-    Load([first], cut(whole(30, 12, "a"), OLD)).run()
-    switch(second, BEGIN)
-    Load([first, second], cut(whole(30, 13, "b"), NAMES["overlap"])).run()
-    second.kill()
-    done = switch(first, {"action": "complete"})
-    assert ("ensemble", 30, 60) == (done["phase"], done["overlap_rows"], done["rows"])
-    second.start()
-    found = second.get("/models/m/features")
-    assert done["ensemble"] == found["ensemble"]
-    assert 61 == Client(second).learn(cut(whole(1, 14, "n"), NEW)[0])["rows"]

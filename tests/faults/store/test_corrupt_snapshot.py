@@ -68,21 +68,6 @@ def test_a_corrupt_snapshot_is_skipped_for_the_one_before(service, store, damage
         repeat(service, part, load)
 
 
-@pytest.mark.slow
-def test_a_first_snapshot_that_is_corrupt_loses_nothing(service, store):
-    """A first snapshot does not trim the log: the whole log is replayed, and every retry gets its first answer."""
-    table = rows(100, 19)
-    loads = _snapshots_between(service, table, 1)
-    before = service.state()
-    service.kill()
-    _corrupt(store, *_chunks(store))
-    service.start()
-    assert before == service.state()
-    assert 1 == service.metric("corrupt_snapshots")
-    for load, part in zip(loads, (table[:50], table[50:]), strict=True):
-        repeat(service, part, load)
-
-
 def test_only_a_model_without_an_intact_snapshot_is_refused(service, store):
     """All are damaged and the log is trimmed: 503 with the reason, never an empty state; others go on, DELETE works."""
     table = rows(120, 17)

@@ -65,23 +65,6 @@ def test_a_garbled_reply_harms_no_request(serve, store, proxy):
 
 
 @pytest.mark.slow
-def test_replies_get_lost_under_load(serve, store, proxy):
-    """Every few dozen appends one is cut off, before or after the store carries it out; each row is in exactly once."""
-    table = rows(1200, 9)
-    service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30, SNAPSHOT_MIN_KB=10**6).start()
-    service.create()
-    load = Load([service], table).start()
-    for number in range(8):
-        load.acknowledged(100 * (number + 1))
-        proxy.arm(("drop", "cut")[number % 2], 1 + number % 3)
-        assert proxy.hit.wait(30)
-    load.finish()
-    assert (0, {}) == (load.broken, dict(load.refused))
-    assert {False} == {answer["duplicate"] for answer in load.answers.values()}
-    settle(service, table, load)
-
-
-@pytest.mark.slow
 def test_a_reply_lost_while_another_trims_the_log_learns_no_row_twice(serve, store, proxy):
     """A row without an id that was committed but not answered is not committed again, even if its entry is trimmed."""
     service = serve(REDIS_URL=proxy.url, STORE_TIMEOUT_S=30).start()

@@ -64,19 +64,6 @@ def test_replicas_follow_a_log_that_lost_its_tail(service, store, snapshot):
     assert state == service.state()
 
 
-@pytest.mark.slow
-def test_a_log_that_lost_its_beginning_accepts_rows_as_if_new(service, store):
-    """Even the row that fixed the features is gone: no row is refused for features that are no longer known."""
-    table = rows(60, 22)
-    service.create()
-    older = _older(store)
-    Load([service], table[:20]).run()
-    _back_to(store, older)
-    load = Load([service], table).run()
-    assert 1 == service.metric("lost_tails")
-    judge(service, table, load)
-
-
 def test_replicas_follow_a_rewritten_tail(service, serve, store):
     """Another service wrote as many entries as were lost, or more or fewer: the replica drops its own and follows."""
     written = {"as-many": 10, "more": 17, "fewer": 4}

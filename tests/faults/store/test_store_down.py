@@ -53,21 +53,6 @@ def test_a_store_that_is_away_is_503_until_it_is_back(service, store, way):
     assert (1, 0) == (service.metric("loads"), service.metric("queued"))
 
 
-@pytest.mark.slow
-def test_a_queue_that_takes_several_commits_is_answered_whole(serve, store):
-    """Requests beyond one commit are in the queue when the store goes away; none of them waits for ever."""
-    service, table = serve(REDIS_URL=store.url, STORE_TIMEOUT_S=0.5, segments=2).start(), rows(40, 13)
-    service.create()
-    first = Load([service], table[:8]).run()
-    store.freeze()
-    refused = _all_at_once(service, table[8:])
-    assert {(503, "store-down")} == {(answer.status, answer.problem) for answer in refused}
-    assert 0 == service.metric("queued")
-    store.thaw()
-    second = Load([service], table[8:]).run()
-    judge(service, table, first, second)
-
-
 def test_a_full_queue_is_503_at_once(serve, store):
     """While the store is frozen the queue fills; further requests are answered without waiting for the store."""
     settings = {"QUEUE_MAX": 4, "STORE_TIMEOUT_S": 60}
