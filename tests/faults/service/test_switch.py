@@ -7,9 +7,6 @@ from tests.faults.rebuild import judge
 
 OLD, NEW, LATER = ["x0", "x1", "x2"], ["x2", "y0", "y1"], ["y1", "z"]
 BEGIN = {"action": "begin", "features": NEW}
-PHASES = ("steady", "overlap", "ensemble")
-STEPS = {"steady": (), "overlap": (BEGIN,), "ensemble": (BEGIN, {"action": "complete"})}
-NAMES = {"steady": OLD, "overlap": [*OLD, "y0", "y1"], "ensemble": NEW}
 
 
 def whole(count, seed, prefix):
@@ -33,19 +30,6 @@ def switch(service, body, **headers):
     return answer.json
 
 
-def lead_to(service, phase):
-    """Bring a model into a phase, with rows in every phase before it; return the rows."""
-    service.create(features=OLD)
-    fed = cut(whole(40, 1, "steady"), OLD)
-    Load([service], fed).run()
-    for step, reached in zip(STEPS[phase], PHASES[1:], strict=False):
-        switch(service, step)
-        table = cut(whole(40, 2, reached), NAMES[reached])
-        Load([service], table).run()
-        fed += table
-    return fed
-
-
 class Following(Client):
     """A client that asks for the wanted features when its rows are refused or do not train the mapping."""
 
@@ -63,32 +47,6 @@ class Following(Client):
             if answer.status != 422:
                 return answer
         return answer
-
-
-@pytest.mark.slow_but("ensemble")
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_killed_service_continues_in_the_same_phase(serve, phase):
-    """Killed under load in each phase: the phase is the same afterwards, and every acknowledged row is in once."""
-    service = serve(SNAPSHOT_MIN_KB=10**6).start()
-    fed = lead_to(service, phase)
-    if phase == "overlap":
-        body = {
-            "columns": NAMES[phase],
-            "data": [[*row.features.values()] for row in cut(whole(9, 3, "o"), NAMES[phase])],
-        }
-        assert 49 == service.request("POST", "/models/m/features/overlap", body).json["overlap_rows"]
-    before = service.get("/models/m/features")
-    table = cut(whole(300, 4, "load"), NAMES[phase])
-    load = Load([service], table).start()
-    load.acknowledged(100)
-    service.restart()
-    load.finish()
-    after = service.get("/models/m/features")
-    assert [before[name] for name in ("phase", "current", "next")] == [
-        after[name] for name in ("phase", "current", "next")
-    ]
-    assert phase == after["phase"] == service.get("/models/m")["phase"]
-    judge(service, [*fed, *table], load)
 
 
 @pytest.mark.slow_but("1")
