@@ -1,9 +1,7 @@
 """The store with TLS and a restricted user."""
 
-import shutil
-import subprocess
-
 import pytest
+import trustme
 
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
@@ -15,23 +13,12 @@ RIGHTS = ("+@all", "-@dangerous", "+config|get")
 
 
 @pytest.fixture
-def certificate(tmp_path):
-    """A certificate for the loopback address, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl: apt install openssl")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
-    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    return key, certificate
-
-
-@pytest.fixture
-def tls_store(tmp_path, certificate):
+def tls_store(tmp_path):
     """The URL of a server with a TLS port, for a restricted user."""
-    key, cert = certificate
-    port = free_port()
-    files = {"tls_cert_file": cert, "tls_key_file": key, "tls_ca_cert_file": cert}
+    ca, port, trusted, own = trustme.CA(), free_port(), tmp_path / "ca.pem", tmp_path / "own.pem"
+    ca.cert_pem.write_to_path(str(trusted))
+    ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(own))
+    files = {"tls_cert_file": own, "tls_key_file": own, "tls_ca_cert_file": trusted}
     made = Server(tmp_path / "tls", tls_port=port, tls_auth_clients="no", **files)
     try:
         made.start()
@@ -39,7 +26,7 @@ def tls_store(tmp_path, certificate):
         pytest.skip("the installed server was built without TLS")
     with made.client() as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">secret", "~onepass:*", "&onepass:*", *RIGHTS)
-    yield f"rediss://app:secret@127.0.0.1:{port}/0?ssl_ca_certs={cert}"
+    yield f"rediss://app:secret@127.0.0.1:{port}/0?ssl_ca_certs={trusted}"
     made.end()
 
 

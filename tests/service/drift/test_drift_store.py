@@ -150,16 +150,6 @@ async def test_the_stream_is_capped_and_numbered_without_holes(connection, model
     assert kept[2] == await stream.last(lambda _: True, str(kept[2].position))
 
 
-async def test_news_waits_for_an_event(stream, model):
-    """Nothing comes where there is nothing, and what comes is what is new."""
-    assert START == await stream.newest()
-    assert [] == await stream.news(START, 10)
-    await publish(stream, alarm(1), alarm(2))
-    found = await stream.news(START, 1)
-    assert ids((1, 0)) == [known.id for known in found]
-    assert 1 == len(await stream.news(found[0].position, 10))
-
-
 async def test_a_store_without_memory_refuses_events_whole(stream, connection, model):
     """StoreFull, nothing half done, and everything once there is room again."""
     sent = [alarm(version) for version in range(1, 50)]

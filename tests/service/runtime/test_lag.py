@@ -4,8 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from service.runtime.engine import LAG_S_MAX
-from service.store.keys import ModelKeys
-from tests.service.api_fixtures import DFOP, features
+from tests.service.api_fixtures import features
 
 
 async def _lagging(api, path, entries, seconds):
@@ -60,16 +59,3 @@ async def test_a_row_is_answered_by_a_replica_that_is_far_behind(start):
     answer = await api.post(f"{path}/feedback", {"features": features(7), "label": "UP"})
     assert (8, 8) == (answer["version"], answer["rows"])
     assert await other.state(path) == await api.state(path)
-
-
-async def test_a_model_in_no_memory_is_not_followed(api):
-    """Notices of models that nobody has asked for cost nothing; a model that leaves memory is unsubscribed."""
-    await api.client.put("/models/idle", json=DFOP)
-    engine = api.engine
-    channel = ModelKeys("idle", "").notices
-    assert "idle" in engine.notices._wanted, channel
-    engine.models._drop("idle")
-    assert "idle" not in engine.notices._wanted
-    before = engine.stats.loads
-    await engine.follower._look(["idle"])
-    assert before == engine.stats.loads

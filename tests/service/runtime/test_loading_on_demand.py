@@ -98,14 +98,6 @@ def test_linear_algebra_leaves_scipy_s_package_as_it_is() -> None:
     assert "True [2.]\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=list(ALGORITHMS))
-def test_an_algorithm_is_loaded_by_what_uses_it(algorithm: Algorithm, threads: list[threading.Thread]) -> None:
-    """Afterwards nothing is left to load, however it came about."""
-    assert not algorithm.loaded
-    algorithm.load()
-    assert algorithm.loaded
-
-
 async def test_kernels_of_a_first_model_are_loaded_in_a_thread(api, start, threads) -> None:
     """When it is created, read from the store, or imported: nobody else waits meanwhile. Once is enough."""
     path = await api.new(VIGO)

@@ -3,52 +3,27 @@
 import asyncio
 
 import pytest
-from starlette.responses import StreamingResponse
 
 from service.server import http_protocol
-from tests.service.local_server import LocalServer, running
-from tests.service.server.test_http_protocol import GET, POST, echo, read_answer, status
-from tests.service.server.test_pipelining import HEALTH
+from tests.service.local_server import running
+from tests.service.server.test_http_protocol import GET, POST, read_answer, status
+from tests.service.server.test_pipelining import HEALTH, Server
 from tests.service.server.test_tls import LOOPS, SecureServer, ca, pem  # noqa: F401  fixtures
 from tests.service.waiting import until
 
 SLOW = b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
-class Server(LocalServer):
-    """A server of ``echo``; /endless sends until its client is gone, /late does so after a while."""
-
-    def __init__(self) -> None:
-        async def app(scope, receive, send) -> None:
-            if scope["path"] in ("/endless", "/late"):
-                await asyncio.sleep(0.2 * (scope["path"] == "/late"))
-                await StreamingResponse(self.words())(scope, receive, send)
-            else:
-                await echo(scope, receive, send)
-
-        super().__init__(app)
-        self.streams = self.ended = 0
-
-    async def words(self):
-        self.streams += 1
-        try:
-            while True:
-                yield b"on"
-                await asyncio.sleep(0.01)
-        finally:
-            self.streams -= 1
-            self.ended += 1
-
-    async def last_answer(self, *parts: bytes, pause_s: float = 0.0) -> bytes:
-        """What comes back until the server closes, to a client that sends no more."""
-        reader, writer = await self.connect()
-        for part in parts:
-            writer.write(part)
-            await asyncio.sleep(pause_s)
-        writer.write_eof()
-        answer = await asyncio.wait_for(reader.read(), 10)
-        await until(lambda: not self.state.connections)
-        return answer
+async def last_answer(server, *parts: bytes, pause_s: float = 0.0) -> bytes:
+    """What comes back until the server closes, to a client that sends no more."""
+    reader, writer = await server.connect()
+    for part in parts:
+        writer.write(part)
+        await asyncio.sleep(pause_s)
+    writer.write_eof()
+    answer = await asyncio.wait_for(reader.read(), 10)
+    await until(lambda: not server.state.connections)
+    return answer
 
 
 def on_each_loop(story):
@@ -70,22 +45,22 @@ def on_each_loop(story):
 async def test_what_was_asked_in_full_is_answered(server):
     """With and without a body, at once or slowly, however many wait; then the connection is closed."""
     for sent, said in ((GET + b"\r\n", b"/ 0"), (POST + b"x" * 1000, b"/b 1000"), (SLOW, b"/slow 0")):
-        answer = await server.last_answer(sent)
+        answer = await last_answer(server, sent)
         assert (200, True) == (status(answer), answer.endswith(said))
     assert b"connection: close" in answer
     for last, count in ((SLOW, 2), (HEALTH, 1)):
-        answer = await server.last_answer(SLOW + HEALTH * 10 + last)
+        answer = await last_answer(server, SLOW + HEALTH * 10 + last)
         assert [12, count] == [answer.count(said) for said in (b"HTTP/1.1 200", b"/slow 0")]
     large = POST.replace(b"1000", b"300000") + b"x" * 300_000
-    assert (await server.last_answer(large, pause_s=0.05)).endswith(b"/b 300000")
+    assert (await last_answer(server, large, pause_s=0.05)).endswith(b"/b 300000")
 
 
 @on_each_loop
 async def test_half_a_request_is_dropped(server):
     """Half a head, half a body, or nothing: closed at once; what was asked in full before it is answered."""
     for half in (b"", b"\r\n", GET, POST, POST + b"x" * 999):
-        assert b"" == await server.last_answer(half)
-        answer = await server.last_answer(SLOW + half)
+        assert b"" == await last_answer(server, half)
+        answer = await last_answer(server, SLOW + half)
         assert (1, True) == (answer.count(b"HTTP/1.1 "), answer.endswith(b"/slow 0"))
     reader, writer = await server.connect()
     writer.write(GET + b"\r\n")
@@ -102,7 +77,7 @@ async def test_a_stream_ends(server):
         patched.setattr(http_protocol, "STREAM_S", 0.05)
         for path in (b"/endless", b"/late"):
             before = server.ended
-            answer = await server.last_answer(GET.replace(b" / ", b" %b " % path) + b"\r\n", pause_s=0.05)
+            answer = await last_answer(server, GET.replace(b" / ", b" %b " % path) + b"\r\n", pause_s=0.05)
             assert 200 == status(answer)
             await until(lambda before=before: server.ended > before)
     assert 0 == server.streams

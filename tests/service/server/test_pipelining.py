@@ -1,7 +1,6 @@
 """Pipelined requests: those of an ordinary client are answered in order, and no more may wait than a bound."""
 
 import asyncio
-import itertools
 
 import pytest
 from starlette.responses import StreamingResponse
@@ -16,7 +15,7 @@ POST = b"POST %b HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nConten
 
 
 class Server(LocalServer):
-    """A server of ``echo``; its path /endless sends until its client is gone.
+    """A server of ``echo``; /endless sends until its client is gone, /late does so after a while.
 
     ``waiting``: the most requests of a connection that waited when one began.
     """
@@ -24,20 +23,24 @@ class Server(LocalServer):
     def __init__(self) -> None:
         async def app(scope, receive, send) -> None:
             self.waiting = max([self.waiting, *(len(one.pipeline) for one in self.state.connections)])
-            endless = scope["path"] == "/endless"
-            await (StreamingResponse(self.numbers()) if endless else echo)(scope, receive, send)
+            if scope["path"] in ("/endless", "/late"):
+                await asyncio.sleep(0.2 * (scope["path"] == "/late"))
+                await StreamingResponse(self.words())(scope, receive, send)
+            else:
+                await echo(scope, receive, send)
 
         super().__init__(app)
-        self.waiting = self.endless = 0
+        self.waiting = self.streams = self.ended = 0
 
-    async def numbers(self):
-        self.endless += 1
+    async def words(self):
+        self.streams += 1
         try:
-            for number in itertools.count():
-                yield b"%d" % number
+            while True:
+                yield b"on"
                 await asyncio.sleep(0.01)
         finally:
-            self.endless -= 1
+            self.streams -= 1
+            self.ended += 1
 
 
 @pytest.fixture
@@ -103,6 +106,6 @@ async def test_a_client_that_leaves_ends_what_is_in_work(server):
     """Also where another request of its connection waits behind it."""
     _, writer = await server.connect()
     writer.write(GET.replace(b" / ", b" /endless ") + b"\r\n" + HEALTH)
-    await until(lambda: server.endless)
+    await until(lambda: server.streams)
     writer.transport.abort()
-    await until(lambda: not server.endless)
+    await until(lambda: not server.streams)

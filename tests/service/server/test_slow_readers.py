@@ -96,18 +96,3 @@ async def test_a_state_that_is_not_taken_is_given_back(api, monkeypatch):
             await until(lambda: budget.used)
             await until(lambda: not budget.used)
         assert 200 == (await api.ask("GET", path)).status_code
-
-
-async def test_a_half_closed_stream_gives_its_place_back(api, monkeypatch):
-    """A client that says it will send no more has left: streams of events are not kept for it."""
-    monkeypatch.setattr("service.runtime.broadcast.STREAMS_MAX", 1)
-    broadcast = api.app.context.broadcast
-    asked = GET.replace(b"/ ", b"/drift/stream ", 1)
-    async with running(LocalServer(api.app)) as server:
-        for _ in range(2):
-            reader, writer = await server.connect()
-            writer.write(asked)
-            await asyncio.wait_for(reader.readuntil(b"event: "), 10)
-            assert 1 == broadcast.open
-            writer.write_eof()
-            await until(lambda: not broadcast.open)
