@@ -2,13 +2,10 @@
 
 import pytest
 
-from core.model import save
-from service.client import app
-from service.client.states import state_digest
 from tests.faults.drifts import Stream, calm, events, learn, moved
 from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
-from tests.faults.rebuild import bare, config_of, judge, learnt, rebuild, repeat, stamp, whole_log
+from tests.faults.rebuild import bare, config_of, judge, rebuild, repeat, whole_log
 from tests.faults.servers import Cluster, Sentineled
 
 NAMES = [f"m{number}" for number in range(6)]
@@ -66,31 +63,6 @@ def test_models_live_on_all_nodes_of_a_cluster(pair, cluster):
 
 
 @pytest.mark.slow
-def test_tars_move_models_into_a_cluster_and_back(serve, pair, cluster, tmp_path, monkeypatch):
-    """From a private store to all nodes, where learning continues, and on to another private store."""
-    monkeypatch.delenv("ONEPASS_API_KEY", raising=False)
-    first, last = (serve().start() for _ in range(2))
-    for seed, name in enumerate(NAMES):
-        first.create(name)
-        Load([first], rows(20, seed, name), clients=1, model=name).run()
-    _move(first, pair[0], tmp_path / "there.tar")
-    assert 1 < len({cluster.primary(name).port for name in NAMES})
-    for seed, name in enumerate(NAMES):
-        assert state_digest(first.state(name)) == state_digest(pair[1].state(name))
-        Load(pair, rows(20, 10 + seed, f"{name}-later"), clients=2, model=name).run()
-        assert 40 == pair[1].get(f"/models/{name}?consistency=strong")["rows"]
-    _move(pair[1], last, tmp_path / "back.tar")
-    for name in NAMES:
-        assert 40 == last.get(f"/models/{name}")["rows"]
-        assert state_digest(pair[0].state(name)) == state_digest(last.state(name))
-
-
-def _move(source, target, file):
-    for command, service in ((["export", "--all"], source), (["import"], target)):
-        assert 0 == app.main([*command, str(file), "--url", f"http://127.0.0.1:{service.port}"])
-
-
-@pytest.mark.slow
 def test_drift_events_of_models_on_all_nodes(pair):
     """A model and the event stream may be on different nodes: each event is in both, once, and live everywhere."""
     for name in NAMES[:3]:
@@ -112,50 +84,9 @@ def test_drift_events_of_models_on_all_nodes(pair):
     assert sorted(expected) == sorted(event["id"] for name in NAMES[:3] for event in events(pair[1], name))
 
 
-@pytest.mark.slow
-def test_a_node_that_dies_is_replaced_by_its_replica(pair, cluster):
-    """A node is killed under load: its models get 503 until the replica takes over, others go on, none learns twice."""
-    victim = cluster.primary("m0")
-    elsewhere = next(name for name in NAMES if cluster.primary(name) is not victim)
-    tables = {name: rows(400, 81, name) for name in ("m0", elsewhere)}
-    for name in tables:
-        pair[0].create(name)
-    loads = {name: Load(pair, table, clients=4, model=name).start() for name, table in tables.items()}
-    loads["m0"].acknowledged(100)
-    assert eventually(True, lambda: _caught_up(cluster, "m0"))
-    victim.kill()
-    loads[elsewhere].finish()
-    loads["m0"].finish()
-    judge(pair[0], tables[elsewhere], loads[elsewhere], name=elsewhere)
-    _account_for(pair, cluster, "m0", tables["m0"], loads["m0"])
-    assert victim.port != cluster.primary("m0").port
-    assert 200 == eventually(200, pair[0].ready)
-
-
 def _caught_up(cluster, name):
     with cluster.primary(name).client() as client:
         return client.wait(1, 1000) == 1
-
-
-def _account_for(services, cluster, name, table, load):
-    """Replicas detect the rows that a failover lost; nothing is in twice, nothing else is lost."""
-    entries = whole_log(cluster.url, name)
-    states = [service.state(name) for service in services]
-    assert states[0] == states[1]
-    serial = rebuild(config_of(cluster.url, name), entries)
-    assert save.to_bytes(serial.model, stamp(states[0])) == states[0]
-    assert {1} == set(serial.learned.values())
-    lost = {row.id for row in table} - set(serial.learned)
-    kept = {i for i in load.answers if serial.answers.get(i) == learnt(load.answers[i])}
-    assert lost | kept | _learned_anew(load, serial) == {row.id for row in table}
-    if lost:
-        assert 1 <= sum(service.metric("lost_entries") for service in services)
-    return lost
-
-
-def _learned_anew(load, serial):
-    """Rows that were acknowledged, lost, and learned again from a retry: in once, with a different answer."""
-    return {i for i, answer in load.answers.items() if i in serial.answers and serial.answers[i] != learnt(answer)}
 
 
 @pytest.mark.slow

@@ -109,26 +109,3 @@ def test_a_store_that_is_away_delays_events_and_loses_none(serve, store):
 
 def _batch():
     return "/models/m/feedback/batch", moved()
-
-
-@pytest.mark.slow
-def test_a_stop_does_not_wait_for_open_streams(serve, store):
-    """Every stream ends properly, and the service stops well within its grace period."""
-    service = serve(REDIS_URL=store.url, GRACE_S=60).start()
-    calm(service)
-    streams = [Stream(service) for _ in range(3)]
-    learn(service, moved())
-    for stream in streams:
-        assert "drift" == stream.next()["event"]
-    assert 0 == service.stop()
-    for stream in streams:
-        with stream:
-            assert {} == _last(stream)
-    assert "ERROR" not in service.log
-    assert "grace" not in service.log.lower()
-
-
-def _last(stream):
-    while (frame := stream.next()) != {}:
-        pass
-    return frame
