@@ -11,13 +11,8 @@ from tests.faults.processes import BROKEN, Answer, Service
 
 MODEL = "judged"
 P0 = 100.0
-CONFIG = {
-    "algorithm": "rls",
-    "task": "regression",
-    "features": ["x"],
-    "params": {"bias": False, "initial_variance": P0},
-    "watch": None,
-}
+PARAMS = {"bias": False, "initial_variance": P0}
+CONFIG = {"algorithm": "rls", "task": "regression", "features": ["x"], "params": PARAMS, "watch": None}
 PAUSE_S = 0.02
 KINDS = ("row", "no id", "tracked", "predict", "strong", "follow", "again")
 WEIGHTS = (8, 2, 3, 5, 3, 4, 2)

@@ -200,11 +200,8 @@ def _from_snapshot(config: Config, url: str, model: str, entries: Sequence[RawEn
 
 
 def _reported(service: Service) -> set[tuple[str, int]]:
-    return {
-        (model, version)
-        for model, first, last in LOST.findall(service.log)
-        for version in range(int(first), int(last) + 1)
-    }
+    found = LOST.findall(service.log)
+    return {(model, at) for model, first, last in found for at in range(int(first), int(last) + 1)}
 
 
 def calm(services: Sequence[Service]) -> None:

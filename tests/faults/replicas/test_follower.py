@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.faults.load import Client, Load, rows
+from tests.faults.load import Load, rows
 from tests.faults.processes import eventually
 from tests.faults.rebuild import judge, repeat
 
@@ -30,23 +30,6 @@ def test_a_replica_follows_without_requests(pair, store):
     assert (0, 0) == (following.metric("models_lagging"), following.get("/readyz")["lag"])
     judge(following, TABLE, load)
     assert (0, 1) == (following.metric("entries"), following.metric("loads"))
-
-
-def test_a_read_waits_for_the_version_it_asks_for(pair):
-    """The version is made later by another service: reads and predictions are answered once it exists."""
-    learning, following = pair
-    client = Client(learning)
-    client.learn(TABLE[0])
-    paths = [f"/models/m?min_version={version}" for version in (1, 2, 5, 9)]
-    with ThreadPoolExecutor(5) as pool:
-        reads = [pool.submit(following.get, path) for path in paths]
-        body = {"features": TABLE[0].features}
-        told = pool.submit(following.request, "POST", "/models/m/predict?min_version=9", body)
-        for row in TABLE[1:9]:
-            client.learn(row)
-        for asked, read in zip((1, 2, 5, 9), reads, strict=True):
-            assert asked <= read.result(60)["version"]
-        assert (200, 9) == (told.result(60).status, told.result(60).json["version"])
 
 
 @pytest.mark.slow

@@ -5,34 +5,9 @@ import pytest
 
 from core.entry import Outcome, Rows
 from service.store.log import codec
-from tests.faults.load import Client, by_column, rows
+from tests.faults.load import by_column, rows
 from tests.faults.processes import BROKEN
-from tests.faults.rebuild import bare, judge, learnt
-
-TABLE = rows(24, 5)
-
-
-@pytest.mark.slow
-def test_a_crash_at_every_row(serve, clean):
-    """A service that dies before each of its answers learns all rows once, and knows the answers it never gave.
-
-    The replay finds them again and writes them to the store before its final snapshot, and they are read from there.
-    """
-    service = serve()
-    for number, row in enumerate(TABLE[:4]):
-        service.start(FAILPOINT=f"{('appended', 'applied')[number % 2]}:1")
-        service.create()
-        with pytest.raises(BROKEN):
-            Client(service).send(row)
-        assert -9 == service.died()
-    service.start()
-    assert 201 == service.request("POST", "/models/m/snapshots").status
-    service.restart()
-    client = Client(service)
-    answers = [client.learn(row) for row in TABLE]
-    assert [at < 4 for at in range(len(TABLE))] == [answer["duplicate"] for answer in answers]
-    assert clean(TABLE) == ([learnt(answer) for answer in answers], bare(service.state()))
-    judge(service, TABLE)
+from tests.faults.rebuild import bare
 
 
 @pytest.mark.slow_but("rows-appended", "changes-applied", "switch-appended")

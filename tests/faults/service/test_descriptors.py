@@ -23,14 +23,10 @@ def port(store, tmp_path):
         listener.listen(128)
         root, number = Path(app.__file__).parents[2], str(listener.fileno())
         serve = [sys.executable, "-m", "service.client", "serve", "--fd", number]
-        child = subprocess.Popen(
-            ["sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh", *serve],
-            cwd=root,
-            pass_fds=[listener.fileno()],
-            env={"PATH": "/usr/bin:/bin", "ONEPASS_REDIS_URL": store.url, "ONEPASS_STORE_TIMEOUT_S": "0.5"},
-            stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+        command = ["sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh", *serve]
+        env = {"PATH": "/usr/bin:/bin", "ONEPASS_REDIS_URL": store.url, "ONEPASS_STORE_TIMEOUT_S": "0.5"}
+        nowhere = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        child = subprocess.Popen(command, cwd=root, pass_fds=[listener.fileno()], env=env, **nowhere)
         try:
             yield listener.getsockname()[1]
         finally:

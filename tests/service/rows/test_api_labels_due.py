@@ -6,8 +6,10 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from service.errors import StoreDown
 from service.runtime import labels_due
 from service.store.due_labels import DueLabels
+from tests.service import waiting
 from tests.service.api_fixtures import DFOP, problem
 
 ROW = {"features": {"a": 1, "b": 2}}
@@ -32,8 +34,8 @@ async def test_silence_is_learned_as_a_label(api):
     """One entry per look, exactly once; a label before that counts, one after it is a conflict, whatever it says."""
     path = await api.new(DFOP, labels_due={**SILENCE, "after_s": 3600})
     early = await tracked(api, path)
-    (waiting,) = (await api.get(f"{path}/pending"))["pending"]
-    assert timedelta(hours=1) >= datetime.fromisoformat(waiting["expires"]) - datetime.now(UTC)
+    (pending,) = (await api.get(f"{path}/pending"))["pending"]
+    assert timedelta(hours=1) >= datetime.fromisoformat(pending["expires"]) - datetime.now(UTC)
     await api.post(f"{path}/feedback", {"prediction_id": early, "label": "UP"})
     assert 200 == (await api.client.patch(path, json={"labels_due": SILENCE})).status_code
     late = await tracked(api, path)
@@ -47,6 +49,18 @@ async def test_silence_is_learned_as_a_label(api):
     assert 0 == (await api.get(f"{path}/pending"))["waiting"]
     await asyncio.sleep(2.5)
     assert 4 == (await api.get(f"{path}/metrics"))["due_rows"]
+
+
+async def test_what_could_not_be_learned_is_found_again(api, monkeypatch):
+    """As after a crash: labels that are due stay where every process finds them until they have been learned."""
+    path = await api.new(DFOP, labels_due=SILENCE)
+    await tracked(api, path)
+    with monkeypatch.context() as patch:
+        patch.setattr("service.store.due_labels.MARK_LIFE_MS", 0)
+        failing = AsyncMock(side_effect=StoreDown("away"))
+        patch.setattr(labels_due.LabelsDueLearner, "_submit", failing)
+        await waiting.until(lambda: failing.called)
+    assert 1 == (await until(api, path, 1))["rows"]
 
 
 async def test_silence_that_is_dropped_teaches_nothing(api):
