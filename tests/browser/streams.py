@@ -63,14 +63,8 @@ def numbers(api: httpx.Client, name: str) -> None:
 def hostile(api: httpx.Client, name: str) -> None:
     """Names and labels that would act as markup or a formula if they were not treated as plain text."""
     features = [HOSTILE, {"name": QUOTED, "categories": [HOSTILE, "plain"]}]
-    body = {
-        "algorithm": "dfop",
-        "task": "classification",
-        "features": features,
-        "labels": [HOSTILE, "=1+1"],
-        "description": HOSTILE,
-        "tags": {HOSTILE: HOSTILE},
-    }
+    body = {"algorithm": "dfop", "task": "classification", "features": features, "labels": [HOSTILE, "=1+1"]}
+    body |= {"description": HOSTILE, "tags": {HOSTILE: HOSTILE}}
     values = np.random.default_rng(0).normal(size=ROWS)
     data = [[float(value), HOSTILE if value > 0 else "plain"] for value in values]
     labels = [HOSTILE if value > 0 else "=1+1" for value in values]

@@ -36,16 +36,9 @@ DENSE = {
     "features": ["a", {"name": "day", "categories": ["mon", "tue"]}, {"name": "on", "type": "boolean"}],
 }
 NUMBERS = {"task": "regression", "features": ["a", "b"]}
-RICH = {
-    **DENSE,
-    "algorithm": "vigod",
-    "params": {"batch_size": 200, "delta": 0.3},
-    "watch": {"class_mean": {"delta": 0.05}, "cooldown_rows": 5},
-    "on_drift": "reset",
-    "class_costs": {"UP": 2.5},
-    "tags": {"a": "b"},
-    "seed": 3,
-}
+WATCH = {"class_mean": {"delta": 0.05}, "cooldown_rows": 5}
+RICH = {**DENSE, "algorithm": "vigod", "params": {"batch_size": 200, "delta": 0.3}, "watch": WATCH}
+RICH |= {"on_drift": "reset", "class_costs": {"UP": 2.5}, "tags": {"a": "b"}, "seed": 3}
 SPARSE = {"task": "classification", "algorithm": "sparse_dfop", "params": {"compressed_dim": 4}}
 
 
@@ -129,12 +122,8 @@ def _infer(json_bytes):
     return read
 
 
-LEARNED = (
-    ("dfop", "regression"),
-    ("auto", "classification"),
-    ("sparse_dfop", "regression"),
-    ("ga2m", "classification"),
-)
+LEARNED = {"dfop": "regression", "auto": "classification", "sparse_dfop": "regression", "ga2m": "classification"}
+STATES = [save.to_bytes(live(*one, "noise", "none")) for one in LEARNED.items()]
 
 
 def _summary():
@@ -163,5 +152,5 @@ DECODERS = {
     "answer": Decoder([OUTCOME_BYTES], codec.decode_answer, (ValueError,)),
     "tracked": Decoder([TRACKED_BYTES], codec.decode_tracked, (ValueError,)),
     "summary": Decoder([_summary()], summaries.decode, ()),
-    "state": Decoder([save.to_bytes(live(*one, "noise", "none")) for one in LEARNED], save.from_bytes, (ValueError,)),
+    "state": Decoder(STATES, save.from_bytes, (ValueError,)),
 }  # fmt: skip

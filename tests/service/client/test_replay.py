@@ -283,11 +283,8 @@ def test_an_interrupted_replay_leaves_nothing(number: signal.Signals, tmp_path: 
 @pytest.mark.parametrize("regression", [False, True])
 def test_predictions_are_written(replay: Shell, tmp_path: Path, regression: bool) -> None:
     """One line for each row, in the order of the file, with what was predicted before its label was known."""
-    file, out, name = (
-        stream(tmp_path / "some.csv", 30, regression),
-        tmp_path / "out.csv",
-        f"written-{regression}".lower(),
-    )
+    file, out = stream(tmp_path / "some.csv", 30, regression), tmp_path / "out.csv"
+    name = f"written-{regression}".lower()
     status, printed, _ = replay(file, "--name", name, "--predictions", out, "--batch", 7, "--json")
     lines = [*csv.DictReader(out.read_text().splitlines())]
     labels = [row["y"] for row in csv.DictReader(file.read_text().splitlines())]

@@ -33,13 +33,8 @@ def serving(data: Path, *options: str, **settings: str) -> Iterator[tuple[subpro
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         command = [sys.executable, "-m", "service.client", "serve", "--fd", str(listener.fileno()), *options]
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=[listener.fileno()],
-            env=os.environ | {"ONEPASS_DATA_DIR": str(data)} | settings,
-        )
+        pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": [listener.fileno()]}
+        child = subprocess.Popen(command, env=os.environ | {"ONEPASS_DATA_DIR": str(data)} | settings, **pipes)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         yield child, url

@@ -62,13 +62,8 @@ async def test_blanks_behind_a_value_do_not_belong_to_it(api, blank):
     kind = {"Content-Type": f"application/json{blank}", "X-Request-ID": f"own{blank}"}
     answer = await api.ask("POST", f"{path}/predict", content=json.dumps(ROW), headers=kind)
     assert (200, "own") == (answer.status_code, answer.headers["x-request-id"])
-    packed = {"Content-Encoding": f"gzip{blank}"}
-    assert (
-        200
-        == (
-            await api.ask("POST", f"{path}/predict", content=gzip.compress(json.dumps(ROW).encode()), headers=packed)
-        ).status_code
-    )
+    packed, content = {"Content-Encoding": f"gzip{blank}"}, gzip.compress(json.dumps(ROW).encode())
+    assert 200 == (await api.ask("POST", f"{path}/predict", content=content, headers=packed)).status_code
     assert 200 == (await api.ask("HEAD", "/drift/stream", headers={"Last-Event-ID": f"0-0{blank}"})).status_code
 
 
@@ -214,13 +209,8 @@ async def test_a_request_is_answered_alike_whoever_routes_it(start):
     body = {"algorithm": "rls", "task": "regression", "features": ["a"]}
     assert 201 == (await api.ask("PUT", "/models/m", json=body, headers=admin)).status_code
     row, rows, found = {"features": {"a": 1.0}}, {"columns": ["a"], "data": [[1.0]]}, {}
-    bodies = {
-        "predict": row,
-        "feedback": {**row, "label": 2.0},
-        "predict/batch": rows,
-        "feedback/batch": {**rows, "labels": [2.0]},
-        "evaluate": {**rows, "labels": [2.0]},
-    }
+    bodies = {"predict": row, "feedback": {**row, "label": 2.0}, "predict/batch": rows}
+    bodies["feedback/batch"] = bodies["evaluate"] = {**rows, "labels": [2.0]}
     for way, app in (("app", api.app), ("fastapi", partial(FastAPI.__call__, api.app))):
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://onepass") as client:
             answers = [

@@ -19,11 +19,8 @@ def turning(rows, start=0):
     """Labelled rows of two classes, on either side of a line that turns round after 300."""
     X = np.random.default_rng(0).normal(size=(start + rows, 2))[start:]
     sides = np.where(np.arange(start, start + rows) < 300, 1, -1)
-    return {
-        "columns": ["a", "b"],
-        "data": X.tolist(),
-        "labels": ["UP" if side * x[0] > 0 else "DOWN" for x, side in zip(X, sides, strict=True)],
-    }
+    labels = np.where(sides * X[:, 0] > 0, "UP", "DOWN").tolist()
+    return {"columns": ["a", "b"], "data": X.tolist(), "labels": labels}
 
 
 async def put(api, path, name, body, status=201, **how):

@@ -99,12 +99,10 @@ async def test_the_drift_events_of_a_model_are_of_the_version_told(api, monkeypa
     """What another service has found before the labels of later versions is shown with these versions."""
     path = await api.learnt(rows=3)
     shown = await api.get(f"{path}/drift")
-    events = [
-        StoredEvent(
-            StreamPosition(version, 10**9), path.removeprefix("/models/"), f"e{version}", 1, b'{"version":%d}' % version
-        )
-        for version in (1, 3, 4, 9)
-    ]
+    name, events = path.removeprefix("/models/"), []
+    for version in (1, 3, 4, 9):
+        place, document = StreamPosition(version, 10**9), b'{"version":%d}' % version
+        events.append(StoredEvent(place, name, f"e{version}", 1, document))
 
     async def unlabelled(*_):
         return events

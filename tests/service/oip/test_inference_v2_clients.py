@@ -7,12 +7,8 @@ import pytest
 triton = pytest.importorskip("tritonclient.http")
 from tritonclient.utils import InferenceServerException  # noqa: E402  behind the check that it is there
 
-IRIS = {
-    "algorithm": "dfop",
-    "task": "classification",
-    "features": ["sepal_length", "sepal_width", "petal_length", "petal_width"],
-    "labels": ["setosa", "virginica"],
-}
+LEAVES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+IRIS = {"algorithm": "dfop", "task": "classification", "features": LEAVES, "labels": ["setosa", "virginica"]}
 ROWS = [[6.8, 2.8, 4.8, 1.4], [6.0, 3.4, 4.5, 1.6]]
 
 
@@ -102,13 +98,8 @@ def test_triton_is_told_what_is_wrong(client):
 )
 def test_what_other_clients_send_beside_the_tensors(iris, more):
     """KServe's client repeats the model's name, MLServer's sends content types and nulls, others their parameters."""
-    tensor = {
-        "name": "features",
-        "shape": [2, 4],
-        "datatype": "FP32",
-        "data": ROWS,
-        "parameters": {"content_type": "np"},
-    }
-    answer = iris.post("/v2/models/iris/infer", json={"inputs": [tensor], **more})
+    tensor = {"name": "features", "shape": [2, 4], "datatype": "FP32", "data": ROWS}
+    inputs = [{**tensor, "parameters": {"content_type": "np"}}]
+    answer = iris.post("/v2/models/iris/infer", json={"inputs": inputs, **more})
     assert 200 == answer.status_code, answer.text
     assert batch(iris)[0] == answer.json()["outputs"][0]["data"]

@@ -28,13 +28,9 @@ async def test_all_forms_say_the_same(api):
     expected = [await api.post(f"{paths[0]}/predict", {"features": row}) for row in ROWS]
     await api.imports(f"{paths[0]}-moved", await api.state(paths[0]))
     paths.append(f"{paths[0]}-moved")
+    texts = [{"content": content, "headers": SVM} for content in (svmlight(), b"cheap:1 pills:2\n")]
     for path in paths:
-        for how in (
-            {"json": lists()},
-            {"json": columns},
-            {"content": svmlight(), "headers": SVM},
-            {"content": b"cheap:1 pills:2\n", "headers": SVM},
-        ):
+        for how in ({"json": lists()}, {"json": columns}, *texts):
             told = (await api.ask("POST", f"{path}/predict/batch", **how)).json()
             assert ["spam", "ham"] == told["classes"]
             for one, label, shares in zip(expected, told["predictions"], told["probabilities"], strict=False):
