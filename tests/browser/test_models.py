@@ -178,15 +178,6 @@ async def test_costs_are_explained_if_a_model_has_them(visits, listed, api):
     await expect(row_of(page, "dear").get_by_role("cell").nth(1)).to_contain_text("cost per row")
 
 
-@pytest.mark.slow
-async def test_a_model_is_opened_by_keyboard(visits, listed):
-    """Its name is a link to its page."""
-    page = await visits.open("/?search=list-better")
-    await page.get_by_role("link", name="list-better").focus()
-    await page.keyboard.press("Enter")
-    await expect(page).to_have_url(re.compile(r"/ui/models/list-better$"))
-
-
 async def test_keys_are_asked_for(visits, locked_url, secrets):
     """Without a key and with a wrong one the dialog explains; the right key is kept in this tab."""
     page = await visits.open("/", url=locked_url, statuses=[401])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.api_fixtures import CSV, NPY, csv, npy, problem
+from tests.service.api_fixtures import CSV, NPY, npy, problem
 
 CHURN = {"algorithm": "dfop", "task": "classification", "missing": "mean"}
 PLANS = ("gold", "silver", "bronze")
@@ -44,21 +44,6 @@ async def test_a_churn_stream_with_nothing_declared(api):
     assert 55 <= sum(said == label for said, label in zip(found, body["labels"][:60], strict=True))
     one = await api.post(f"{path}/predict", {"features": {**customer(0)[0], "plan": "a new plan"}, "explain": True})
     assert {"age", "member", "spent", "plan"} <= {part["name"] for part in one["explanation"]["features"]}
-
-
-async def test_the_same_rows_as_csv_and_as_json(api):
-    """A model declared like the one that a row of JSON proposed reads both alike."""
-    paths = [await api.new(CHURN) for _ in range(2)]
-    for path in paths:
-        await api.post(f"{path}/feedback", labelled(0))
-    rows = [customer(number) for number in range(40)]
-    columns = [*rows[0][0]]
-    data, labels = [[*row.values()] for row, _ in rows], [label for _, label in rows]
-    await api.post(f"{paths[0]}/feedback/batch", {"columns": columns, "data": data, "labels": labels})
-    cells = [["" if value is None else value for value in row] for row in data]
-    await api.post(f"{paths[1]}/feedback/batch", **csv({"columns": columns, "data": cells, "labels": labels}))
-    weights = [(await api.get(f"{path}/weights"))["weights"] for path in paths]
-    assert weights[0] == weights[1]
 
 
 async def test_the_first_row_of_csv(api):
