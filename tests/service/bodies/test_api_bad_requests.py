@@ -108,13 +108,13 @@ async def test_another_media_type_is_415(api, method, path):
 
 
 @every_body
-@pytest.mark.parametrize("kind", [None, "application/json; charset=utf-8", "APPLICATION/JSON", "application/x+json"])
-async def test_json_goes_by_several_names(api, method, path, kind):
+async def test_json_goes_by_several_names(api, method, path):
     """No media type at all, parameters, capitals, a +json type; every route answers by the state of the model."""
     url = path.replace("/models/{name}", await api.learnt()).replace("{challenger}", "beside")
-    headers = {} if kind is None else {"Content-Type": kind}
-    answer = await api.ask(method, url, content=json.dumps(BODIES[method, path]), headers=headers)
-    assert answer.status_code in {200, 201, 404, 409}, answer.text
+    for kind in (None, "application/json; charset=utf-8", "APPLICATION/JSON", "application/x+json"):
+        headers = {} if kind is None else {"Content-Type": kind}
+        answer = await api.ask(method, url, content=json.dumps(BODIES[method, path]), headers=headers)
+        assert answer.status_code in {200, 201, 404, 409}, answer.text
 
 
 @pytest.fixture(scope="module")
