@@ -150,6 +150,13 @@ class Cluster:
             slot = int(client.execute_command("CLUSTER KEYSLOT", f"{{{name}}}"))
         return next(node for node in self.nodes if self._owns(node, slot))
 
+    def replica(self, name: str) -> Server:
+        """The replica of that node."""
+        port = self.primary(name).port
+        return next(
+            node for node in self.nodes if node.answers() and node.info("replication").get("master_port") == port
+        )
+
     def _owns(self, node: Server, slot: int) -> bool:
         if not node.answers():
             return False

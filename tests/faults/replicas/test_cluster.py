@@ -90,6 +90,25 @@ def _caught_up(cluster, name):
 
 
 @pytest.mark.slow
+def test_with_min_replicas_nothing_is_acknowledged_that_replicas_lack(serve, cluster):
+    """ONEPASS_MIN_REPLICAS: 503 while the replica is cut off; after it is back the retries put every row in once."""
+    service = serve(REDIS_URL=cluster.url, MIN_REPLICAS=1, **WHOLE_LOG).start()
+    service.create()
+    table = rows(60, 83)
+    first = Load([service], table[:30]).run()
+    replica = cluster.replica("m")
+    replica.freeze()
+    second = Load([service], table[30:], clients=4).start()
+    second.wait(lambda load: load.refused["unreplicated"] >= 4)
+    assert {} == second.answers
+    replica.thaw()
+    second.finish()
+    judge(service, table, first, second)
+    repeat(service, table[:30], first)
+    assert 4 <= service.metric("unreplicated")
+
+
+@pytest.mark.slow
 def test_all_services_detect_what_an_asynchronous_failover_loses(pair, cluster):
     """A replica that was cut off while rows were acknowledged takes over: every service that had them reports it."""
     pair[0].create()
