@@ -54,9 +54,6 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     if then != "drop" and any(same(then["label"], one) for one in retired):
         field = "labels_due" if asked.get(RETIRED) is None else RETIRED
         raise Conflict("labels_due learns a label that is retired: change labels_due, or bring the label back", field)
-    learned = None if then == "drop" or model.regression or "labels_due" not in asked else then["label"]
-    if learned is not None and (other := model.labels.clash(learned)) is not None:
-        raise Invalid.of("labels_due.then.label", clashes(other, "of the model"), [other])
     in_force = None if schema is None else schema.features
     if asked.get("ignore") is not None and in_force is not None:
         parse_ignored(config.ignore, in_force)
@@ -71,6 +68,16 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
             fields.add(RETIRED)
         changes.append(LearnerChange(after, features, retired, sorted(fields)))
     return changes
+
+
+def refuse_clashing_due(model: Model, config: Config) -> None:
+    """Refuse labels_due whose label looks in answers like another one of the model: each of its rows would be refused.
+
+    For a change that arrives: one on the log was accepted, whatever labels have come since.
+    """
+    then: Any = "drop" if config.labels_due is None or model.regression else config.labels_due["then"]
+    if then != "drop" and (other := model.labels.clash(then["label"])) is not None:
+        raise Invalid.of("labels_due.then.label", clashes(other, "of the model"), [other])
 
 
 def _refuse_many(model: Model, field: str, labels: object) -> None:

@@ -325,6 +325,7 @@ class AnswerWriter:
         identities = held.up_to(version)
         for at in range(0, len(identities), ITEMS_MAX):
             items = held.of(identities[at : at + ITEMS_MAX])
+            items = [item for item in items if item[1] <= version]  # the others have been learned anew meanwhile
             (known,) = await self._log.record_answers([Answers(*place, items)])
             if isinstance(known, Unavailable):
                 raise known

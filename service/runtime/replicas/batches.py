@@ -24,7 +24,7 @@ from service.store.log.entries import RawEntry
 from service.store.log.entry_runs import DecodedEntry, entry_runs
 
 ANSWER_BYTES = 250  # what an answer takes besides its own bytes: its dict entry, its tuple and the text of its id
-MERGED_BYTES = 200  # what stands for those bytes while nobody has asked for them, with its share of the block
+MERGED_ANSWER_BYTES = 100  # what stands for those bytes while nobody has asked for them, with its share of the block
 
 
 class MergedAnswer(Struct, frozen=True, gc=False):
@@ -108,7 +108,7 @@ class UnstoredAnswers:
 
 
 def _size(answer: bytes | MergedAnswer) -> int:
-    return ANSWER_BYTES + (len(answer) if isinstance(answer, bytes) else MERGED_BYTES)
+    return ANSWER_BYTES + (len(answer) if isinstance(answer, bytes) else MERGED_ANSWER_BYTES)
 
 
 FEW_BYTES = 16 * 2**10

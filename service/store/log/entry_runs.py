@@ -90,6 +90,8 @@ def _kind(record: RowsRecord) -> RowKind | None:
     size, numbers = 8 * count, type(labels) is bytes
     if record.outside is not None or not count or len(labels) != (size if numbers else count):
         return None
+    if len(record.ids) not in (0, 1, count):  # it is corrupt
+        return None
     if (discounts is not None and len(discounts) != size) or (weights is not None and len(weights) != size):
         return None
     width, rest = divmod(len(record.x), count)

@@ -7,7 +7,7 @@ from core.entry import Challenge, Outcome, Promote, Reset, Restore, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import P_MIN
 from core.model import read, save
-from core.model.plans import plan_change
+from core.model.plans import plan_change, refuse_clashing_due
 from core.problems import Conflict, Invalid
 from tests.core.twin import Fed, Twin
 
@@ -105,6 +105,17 @@ def test_a_row_brings_an_undeclared_label_back():
     assert rows.answers(X) == model.answers(X)
     steady.learn(X, y)
     assert steady.answers(X)[0] == model.answers(X)[0]
+
+
+@pytest.mark.parametrize("rows", [0, 30])
+def test_a_declared_label_stays_retired_when_a_row_under_way_carries_it(rows):
+    """The row was valid when it was sent, so it is learned, and scored as if the label were in use."""
+    model = Model(rows)
+    model.change(retire_labels=["b"])
+    outcome = model.learn(2.0 * np.eye(3)[1:2], ["b"])
+    assert ([1.0], True) == (outcome.losses, outcome.learned)
+    assert P_MIN < outcome.p_true[0]
+    assert [("b",)] == model.retired
 
 
 def test_add_labels_brings_a_label_back():
@@ -223,13 +234,13 @@ def test_the_label_of_labels_due_is_not_retired():
 
 
 def test_the_label_of_labels_due_looks_like_no_other():
-    """Its rows would be refused one by one; a change of something else is none of its business."""
+    """Its rows would be refused one by one. A change on the log is applied, as labels may have come in between."""
     model = Fed({"algorithm": "rls", "task": "classification", "features": ["a"]})
     model.learn(np.zeros((2, 1)), [True, 1])
     for label in ("true", "1"):
-        with pytest.raises(Invalid, match="labels_due.then.label") as refused:
-            plan_change(model.machine, {"labels_due": {"after_s": 60, "then": {"label": label}}})
-        assert "looks in answers like" in str(refused.value)
-    assert model.change(labels_due={"after_s": 60, "then": {"label": "2"}}).refusal is None
-    model.learn(np.zeros((1, 1)), [2])
-    assert model.change(on_drift="reset").refusal is None
+        assert model.change(labels_due={"after_s": 60, "then": {"label": label}}).refusal is None
+        with pytest.raises(Invalid, match="looks in answers like"):
+            refuse_clashing_due(model.machine, model.machine.config)
+    for due in (None, {"after_s": 60, "then": "drop"}, {"after_s": 60, "then": {"label": "2"}}):
+        model.change(labels_due=due)
+        refuse_clashing_due(model.machine, model.machine.config)

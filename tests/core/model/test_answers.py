@@ -165,6 +165,14 @@ def test_costs_decide_the_prediction():
     assert_array_equal([1], answered(first, Prediction(np.array([-1]), np.empty((1, 0))), 0).value)
 
 
+def test_a_learner_without_probabilities_votes():
+    """Its class is probable, the others stay possible."""
+    answers = answers_of(["yes", "no"], labels=["no", "yes"])
+    value, q, _ = astuple(answered(answers, Prediction(np.array([0, 1]), None), 3))
+    assert_array_equal([1, 0], value)
+    assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
+
+
 def test_a_tracked_prediction_is_scored_as_returned():
     """A label unknown at that time gets what the others left, smoothed as of now; an unknown prediction is wrong."""
     model = Model()

@@ -1,4 +1,4 @@
-"""Experts after a switch: the weights in a slow loop, the draws, the paper's rates, wild predictions."""
+"""Experts after a switch: the weights in a slow loop, the paper's rates, wild predictions."""
 
 import numpy as np
 import pytest

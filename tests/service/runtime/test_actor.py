@@ -11,10 +11,12 @@ from core.entry import Outcome, Rows
 from core.model import Model, cost
 from service.errors import IdsFull, ModelDown, NotFound, QueueFull, Recreated, RequestConflict, StoreDown, TooLarge
 from service.runtime import threads
+from service.runtime.commit import answerer
 from service.runtime.commit.actor import LITTLE_ROWS
 from service.runtime.commit.answerer import Answerer
 from service.runtime.commit.committer import CommitLimits, Committer, Ticket
 from service.runtime.commit.jobs import TICK_FLOPS_MAX
+from service.runtime.replicas.batches import MergedAnswer
 from service.runtime.replicas.replica import Replica
 from service.runtime.stats import Stats
 from service.store.log import codec
@@ -279,6 +281,27 @@ async def test_the_answer_of_a_namesake_is_not_given():
 
     with pytest.raises(Recreated):
         await Answerer(Forgetful(), load, Stats()).first_answers(_replica("old"), [("i:a", SeenId(1, 0, 0, "d", None))])
+
+
+async def test_a_snapshot_waits_for_all_answers(monkeypatch):
+    """They are stored piece by piece, those of merged rows as well; one that was learned anew meanwhile is not one."""
+    monkeypatch.setattr(answerer, "ITEMS_MAX", 2)
+    model, asked = _replica("new"), []
+    block = Outcome(4, [0.5, 0.25], [0.25, 0.0625])
+    merged = [(f"i:{at}", 3 + at, MergedAnswer(block, 3 + at, at, at + 1)) for at in range(2)]
+    whole = [(f"i:w{at}", at, codec.encode_answer(Outcome(at, [0.5], [0.25], version=at))) for at in (1, 2)]
+    model.answers.put([*whole, *merged, ("i:later", 5, b"")], own=False)
+
+    class Store:
+        async def record_answers(self, sets):
+            asked.extend(item for answers in sets for item in answers.items)
+            model.answers.put([("i:1", 5, b"learned anew")], own=False)
+            return [True] * len(sets)
+
+    await answerer.AnswerWriter(Store()).record(model, 4)
+    expected = codec.encode_answer(Outcome(3, [0.5], [0.25], version=3))
+    assert [*whole, ("i:0", 3, expected)] == asked
+    assert {"i:1", "i:later"} == set(model.answers.up_to(5))
 
 
 TIMEOUT_S = 2.0
