@@ -107,8 +107,8 @@ def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
 
 def _state(item: list[Any]) -> int:
     """The state version of an entry, which is known before anything else of it can be read; 0: it is not ours."""
-    state = item[2] if len(item) == _BARE else item[1][9] if item[1][8:9] == [b"s"] and len(item[1]) >= _FIELDS else b""
-    return int(state) if state.isdigit() else 0
+    field = [b"s", item[2]] if len(item) == _BARE else item[1][8:_FIELDS]
+    return int(field[1]) if len(field) == 2 and field[0] == b"s" and field[1].isdigit() else 0
 
 
 def raw_entry(item: list[Any]) -> RawEntry:
