@@ -68,14 +68,19 @@ def spectral_norm(matrix: Floats) -> float:
     """The largest eigenvalue of a symmetric positive semidefinite matrix (d, d)."""
     size = float(np.abs(matrix).max(initial=0.0))
     if size == 0.0 or len(matrix) < LANCZOS_COLUMNS_MIN:
-        return size and float(f"{size * np.linalg.norm(matrix / size, 2):.12g}")  # its last digits vary between calls
+        return size and _rounded(size * np.linalg.norm(matrix / size, 2))
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh  # noqa: PLC0415  large, and for wide models alone
 
     try:
         (found,) = eigsh(matrix / size, k=1, v0=np.ones(len(matrix)), tol=NORM_ERROR, return_eigenvectors=False)
     except ArpackNoConvergence:  # the largest ones are all but equal
         found = np.linalg.eigvalsh(matrix / size)[-1]
-    return size * float(found)
+    return _rounded(size * found)
+
+
+def _rounded(norm: float) -> float:
+    """Twelve digits: the last ones depend on where the matrix lies in memory, and replicas have to agree."""
+    return float(f"{norm:.12g}")
 
 
 def count_numbers(document: object) -> int:

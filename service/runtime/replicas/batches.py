@@ -76,7 +76,7 @@ class UnstoredAnswers:
     def get(self, identity: str) -> bytes | None:
         """The answer given to an id, if it is here."""
         found = self._held.get(identity)
-        return None if found is None else found[1] if isinstance(found[1], bytes) else found[1].encoded()
+        return None if found is None else _encoded(found[1])
 
     def take_fresh(self, most: int) -> list[Item]:
         """Up to ``most`` answers to requests of this process."""
@@ -88,13 +88,14 @@ class UnstoredAnswers:
 
     def of(self, identities: Iterable[str]) -> list[Item]:
         """The answers to some ids, as far as they are here."""
-        answers = [(identity, self.get(identity)) for identity in identities]
-        return [(identity, self._held[identity][0], answer) for identity, answer in answers if answer is not None]
+        held = [(identity, self._held.get(identity)) for identity in identities]
+        return [(identity, found[0], _encoded(found[1])) for identity, found in held if found is not None]
 
     def stored(self, items: Sequence[Item]) -> None:
         """Forget answers that the store has now, unless a reload has replaced them meanwhile."""
         for identity, version, answer in items:
-            if self._held.get(identity, (None,))[0] == version and self.get(identity) == answer:
+            found = self._held.get(identity)
+            if found is not None and found[0] == version and _encoded(found[1]) == answer:
                 self._drop(identity)
 
     def covered(self, version: int) -> None:
@@ -105,6 +106,10 @@ class UnstoredAnswers:
     def _drop(self, identity: str) -> None:
         self.nbytes -= _size(self._held.pop(identity)[1])
         self.fresh.pop(identity, None)
+
+
+def _encoded(answer: bytes | MergedAnswer) -> bytes:
+    return answer if isinstance(answer, bytes) else answer.encoded()
 
 
 def _size(answer: bytes | MergedAnswer) -> int:

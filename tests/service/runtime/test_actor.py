@@ -284,7 +284,7 @@ async def test_the_answer_of_a_namesake_is_not_given():
 
 
 async def test_a_snapshot_waits_for_all_answers(monkeypatch):
-    """They are stored piece by piece, those of merged rows as well; one that was learned anew meanwhile is not one."""
+    """They are stored piece by piece, also those of merged rows; an id that is learned again meanwhile is left out."""
     monkeypatch.setattr(answerer, "ITEMS_MAX", 2)
     model, asked = _replica("new"), []
     block = Outcome(4, [0.5, 0.25], [0.25, 0.0625])
