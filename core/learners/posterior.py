@@ -68,14 +68,14 @@ def spectral_norm(matrix: Floats) -> float:
     """The largest eigenvalue of a symmetric positive semidefinite matrix (d, d)."""
     size = float(np.abs(matrix).max(initial=0.0))
     if size == 0.0 or len(matrix) < LANCZOS_COLUMNS_MIN:
-        return size and _rounded(size * np.linalg.norm(matrix / size, 2))
+        return size and _rounded(size * float(np.linalg.norm(matrix / size, 2)))
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh  # noqa: PLC0415  large, and for wide models alone
 
     try:
         (found,) = eigsh(matrix / size, k=1, v0=np.ones(len(matrix)), tol=NORM_ERROR, return_eigenvectors=False)
     except ArpackNoConvergence:  # the largest ones are all but equal
         found = np.linalg.eigvalsh(matrix / size)[-1]
-    return _rounded(size * found)
+    return _rounded(size * float(found))
 
 
 def _rounded(norm: float) -> float:
