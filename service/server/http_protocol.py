@@ -254,6 +254,8 @@ class _Bounded(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Begin the next request; after the last one, read on."""
+        if len(self.tasks) == 1:  # there is no other answer to wait for
+            cast("Held", self.transport).flush()
         if self.pipeline:
             self.in_work = self.pipeline[-1][0]
         _on_response_complete(self)

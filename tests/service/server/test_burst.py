@@ -3,8 +3,12 @@
 import asyncio
 
 import pytest
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from service.server.burst import HELD_BYTES_MAX, Burst, Held
+from service.server.http_protocol import Gate, bounded
+from tests.service.server.test_http_protocol import GET, echo
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
 
@@ -14,6 +18,9 @@ class Recorder:
 
     def __init__(self):
         self.told, self.closing = [], False
+
+    def get_extra_info(self, _):
+        return None
 
     def is_closing(self):
         return self.closing
@@ -69,6 +76,25 @@ async def test_the_answers_of_all_connections_leave_together():
     transports[0].abort()
     await asyncio.sleep(0)
     assert ["abort", b"1", b"2"] == told
+
+
+@pytest.mark.parametrize(("requests", "turns"), [(1, 1), (2, 2)])
+async def test_an_only_answer_does_not_wait(requests, turns):
+    """It leaves in the turn in which it is made, others in the next; in one write, all the same."""
+    config, state = Config(echo, lifespan="off", log_config=None), ServerState()
+    config.load()
+    opened, recorders = bounded(Gate(100, lambda status: None)), [Recorder() for _ in range(requests)]
+    for recorder in recorders:
+        protocol = opened(config=config, server_state=state, app_state={})
+        protocol.connection_made(recorder)
+        protocol.data_received(GET + b"\r\n")
+    for _ in range(turns):
+        assert [[]] * requests == [recorder.told for recorder in recorders]
+        await asyncio.sleep(0)
+    assert [1] * requests == [len(recorder.told) for recorder in recorders]
+    assert all(recorder.told[0].endswith(b"/ 0") for recorder in recorders)
+    for protocol in [*state.connections]:
+        protocol.connection_lost(None)
 
 
 async def test_a_close_that_lingers(connection):
