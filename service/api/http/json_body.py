@@ -24,6 +24,7 @@ from service.errors import NotJson
 
 TOO_DEEP = "the body cannot be read as JSON: it is nested too deeply"
 PATH_MAX = 200  # most characters of a path or a name that an error repeats
+_HALF = re.compile(rb"(?:^|[^\\])(?:\\\\)*(\\u[dD][89abAB]..)(?!\\u[dD][c-fC-F])")  # the first of two escapes
 KINDS = {
     "object": "an object",
     "array": "a list",
@@ -150,9 +151,11 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         text = body.decode()
     except UnicodeDecodeError as wrong:
         return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
+    half = None
     try:
-        parsed = _parsed(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have
+        parsed = _parsed(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have, and half a pair
         problems = _odd(parsed, "is NaN or infinite, which JSON cannot express")
+        half = _HALF.search(body)
     except (ValueError, NotJson):
         problems = []
     if problems:
@@ -163,6 +166,8 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         return NotJson("the body is empty; it must be JSON")
     found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     why, at = (found[1], int(found[2])) if found else ("it ends too early", len(body))
+    if half is not None and not found:
+        why, at = "half of a surrogate pair is no character", half.start(1)
     return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
 
 

@@ -248,7 +248,7 @@ BYTES_MAX = 2**20
 
 
 def text_of(path: Path) -> str:
-    """The content of a file with keys or another secret.
+    """The content of a file with keys or another secret, without the mark with which some editors begin a file.
 
     ``OSError`` or ``ValueError`` if it cannot be read, is not UTF-8, or is too large.
     """
@@ -256,7 +256,7 @@ def text_of(path: Path) -> str:
         content = file.read(BYTES_MAX + 1)
     if len(content) > BYTES_MAX:
         raise ValueError(f"larger than {BYTES_MAX} bytes")
-    return content.decode()
+    return content.decode("utf-8-sig")
 
 
 class KeyFile:

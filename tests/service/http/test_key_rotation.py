@@ -112,12 +112,13 @@ async def test_a_file_is_read_again(tmp_path, caplog):
     """New keys hold and old ones go; a file that is gone, broken or empty changes nothing, and is said once."""
     caplog.set_level(logging.INFO)
     path = tmp_path / "keys"
-    path.write_text("a:s1:read\n\n  b:s2:admin  \n")
+    path.write_text("a:s1:read\n\n  b:s2:admin  \n", "utf-8-sig")
     path.chmod(0o600)
     keys = Keys(text_of(path), 0, lambda: 0.0)
     follower = KeyFile(path, keys, 0.01)
     task = asyncio.create_task(follower.run())
     try:
+        assert lets_in(keys, "s1")
         assert lets_in(keys, "s2")
         await until(lambda: follower._known is not None)
         path.write_text("# it goes\n\na:s1:read,a:s3:read\nold:s9:read::2020-01-31\n")
