@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
@@ -241,6 +241,12 @@ class Config(Checked):
         if value and value != cls.model_fields[field].default and (algorithm := _algorithm(info)).sparse:
             raise Invalid.of("", why.format(algorithm.id), allowed)
         return value
+
+    @classmethod
+    def accepted(cls, raw: Mapping[str, Any]) -> Self:
+        """A configuration that was accepted before; its ``ignore`` may name features that a switch has dropped."""
+        found = cls.parse({name: value for name, value in raw.items() if name != "ignore"})
+        return found.model_copy(update={"ignore": parse_ignored(raw.get("ignore"), ())})
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as ``parse`` reads it, complete but for later fields that have their default.

@@ -70,11 +70,16 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     return changes
 
 
-def refuse_clashing_due(model: Model, config: Config) -> None:
-    """Refuse labels_due whose label looks in answers like another one of the model: each of its rows would be refused.
+def refuse_on_arrival(model: Model, config: Config, fields: Sequence[str]) -> None:
+    """Refuse what a change must not bring, but what is on the log was accepted with, whatever has come since.
 
-    For a change that arrives: one on the log was accepted, whatever labels have come since.
+    These are labels_due whose label looks in answers like another one of the model, so that each of its rows would be
+    refused, and ignored names that are features of the space to which the model changes.
     """
+    if "ignore" in fields and isinstance(schema := model.feedback_schema, Schema):
+        parse_ignored(config.ignore, schema.features)
+    if "labels_due" not in fields:
+        return
     then: Any = "drop" if config.labels_due is None or model.regression else config.labels_due["then"]
     if then != "drop" and (other := model.labels.clash(then["label"])) is not None:
         raise Invalid.of("labels_due.then.label", clashes(other, "of the model"), [other])
@@ -151,7 +156,14 @@ def plan_switch(
         )
     if action != "begin":
         return Switch(action)
-    following = switching.next_features(features)
+    following, ignored = switching.next_features(features), {*model.config.ignore}
+    refuse(
+        [
+            Problem(f"features[{at}]", "is a name that the model ignores: PATCH ignore first")
+            for at, feature in enumerate(following)
+            if feature.name in ignored
+        ]
+    )
     for parts in model.learners[1:]:  # challengers may have kept other experts
         refuse(parts.switching.problems_of_buckets(following))
     return Switch("begin", following, switching.kind(mapping))

@@ -90,7 +90,7 @@ def from_bytes(
     """
     arrays, header = envelope.load(data)
     try:
-        config, state = Config.parse(header["config"]), header["state"]
+        config, state = Config.accepted(header["config"]), header["state"]
         others = [(challenging(config, raw["config"]), raw) for raw in state.get(CHALLENGERS, ())]
         learners = [(config, state), *((own, raw["state"]) for own, raw in others)]
         check_fits([(own, spaces_of(own, learner["switching"])) for own, learner in learners])

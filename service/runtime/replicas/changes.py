@@ -34,8 +34,7 @@ def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[s
     """
     changes = plans.plan_change(model, asked)
     config, features, _, fields = changes[0]
-    if "labels_due" in fields:
-        plans.refuse_clashing_due(model, config)
+    plans.refuse_on_arrival(model, config, fields)
     space = model.prediction_schema
     if fields and space is not None:
         width = space.width if features is None else sum(feature.width for feature in features)

@@ -312,7 +312,7 @@ def _prepared(config: Config) -> tuple[Demand | None, str, bytes]:
 
 def _canonical(stored: bytes) -> str:
     """A stored configuration as text, with defaults filled in."""
-    return Config.parse(codec.config(stored)).canonical
+    return Config.accepted(codec.config(stored)).canonical
 
 
 def _other_configuration(name: str, found: Sequence[Problem]) -> RequestConflict:

@@ -7,7 +7,7 @@ from core.entry import Challenge, Outcome, Promote, Reset, Restore, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.metrics.class_kernels import P_MIN
 from core.model import read, save
-from core.model.plans import plan_change, refuse_clashing_due
+from core.model.plans import plan_change, refuse_on_arrival
 from core.problems import Conflict, Invalid
 from tests.core.twin import Fed, Twin
 
@@ -240,7 +240,7 @@ def test_the_label_of_labels_due_looks_like_no_other():
     for label in ("true", "1"):
         assert model.change(labels_due={"after_s": 60, "then": {"label": label}}).refusal is None
         with pytest.raises(Invalid, match="looks in answers like"):
-            refuse_clashing_due(model.machine, model.machine.config)
+            refuse_on_arrival(model.machine, model.machine.config, ["labels_due"])
     for due in (None, {"after_s": 60, "then": "drop"}, {"after_s": 60, "then": {"label": "2"}}):
         model.change(labels_due=due)
-        refuse_clashing_due(model.machine, model.machine.config)
+        refuse_on_arrival(model.machine, model.machine.config, ["labels_due"])

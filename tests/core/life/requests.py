@@ -26,6 +26,7 @@ CHANGES = (
     {"add_labels": ["one more", "UP"]},
     {"add_categories": {"day": ["another"]}},
     {"add_categories": {"day": ["one", "two"]}, "missing": "zero"},
+    {"ignore": ["b"]},
 )
 """Changes of the configuration."""
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from core.entry import Challenge, Outcome, Promote, Reset, Restore, Switch, Withdraw
-from core.features import Feature
+from core.features import Feature, parse_features
 from core.model import read, save
+from core.model.plans import plan_change, plan_switch, refuse_on_arrival
+from core.problems import Invalid
 from tests.core.twin import Twin
 
 NAMES = ["a", "b"]
@@ -177,3 +179,24 @@ def test_a_label_removed_by_a_restore_is_refused():
     assert before == save.to_bytes(model.machine)
     assert model.commit(Restore(save.to_bytes(more), "restore")).refusal is None
     assert model.learn(np.zeros((1, 2)), ["same"]).learned
+
+
+def test_a_name_that_a_switch_has_dropped_may_be_ignored():
+    """Its state is read back, and copied. The other way round, what is ignored does not become a feature."""
+    model = Model()
+    model.learn(*stream(20))
+    with pytest.raises(Invalid, match="is a declared feature"):
+        plan_change(model.machine, {"ignore": ["a"]})
+    for step in (Switch("begin", parse_features(["b", "c"]), "linear"), Switch("complete")):
+        assert model.commit(step).refusal is None
+    assert model.change(ignore=["a"]).refusal is None
+    for copied in (False, True):
+        loaded, _ = save.from_bytes(save.to_bytes(model.machine, copied=copied))
+        assert (("a",), model.machine.config.canonical) == (loaded.config.ignore, loaded.config.canonical)
+    with pytest.raises(Invalid, match="ignores") as refused:
+        plan_switch(model.machine, "begin", ["c", "a"])
+    assert ["features[1]"] == [one.field for one in refused.value.problems]
+    assert model.commit(Switch("begin", parse_features(["b", "d"]), "linear")).refusal is None
+    config = model.machine.config.model_copy(update={"ignore": ("d",)})
+    with pytest.raises(Invalid, match="is a declared feature"):
+        refuse_on_arrival(model.machine, config, ["ignore"])

@@ -122,6 +122,26 @@ async def test_names_are_passed_over_and_categories_refused_by_the_new_settings(
     await api.post(f"{path}/predict", {"features": row})
 
 
+async def test_a_name_that_a_switch_has_dropped_is_ignored(api, start):
+    """Then the model can be copied, and loaded, and its present configuration sent; features are not ignored."""
+    path = await api.new(features=["a", "b"])
+    begin, complete = {"action": "begin", "features": ["b", "c"]}, {"action": "complete", "force": True}
+    await patch(api, path, ignore=["c"])
+    await api.refuses(f"{path}/features/switch", 422, "features[1]", json=begin)
+    await patch(api, path, ignore=None)
+    await api.post(f"{path}/features/switch", begin)
+    await api.refuses(path, 422, "ignore[0]", method="PATCH", json={"ignore": ["c"]})
+    await api.post(f"{path}/features/switch", complete)
+    present = (await patch(api, path, ignore=["a"]))["config"]
+    copy = f"{path}.copy"
+    await api.post(f"{path}/copy", {"name": copy.rpartition("/")[2]}, 201)
+    other = await start()
+    for client in (api, other):
+        for same in (path, copy):
+            answer = await client.ask("PUT", same, json=present)
+            assert (200, present) == (answer.status_code, answer.json()["config"])
+
+
 async def test_put_knows_the_first_and_the_present_configuration(api, start):
     """Both bodies are 200, at every replica; any other is 409."""
     path = await api.new()
