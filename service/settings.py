@@ -112,7 +112,9 @@ class Settings(BaseSettings):
     queue_max: int = Field(4096, ge=1, description="Most feedback requests waiting per model; beyond it 503.")
     id_ttl_s: int = Field(86_400, ge=1, description="How long the id of a feedback is remembered.")
     ids_max: int = Field(1_000_000, ge=1, description="Most ids remembered per model; beyond it 503.")
-    prediction_ttl_s: int = Field(86_400, ge=1, description="How long a tracked prediction waits for its label.")
+    prediction_ttl_s: int = Field(
+        86_400, ge=1, le=31_536_000, description="How long a tracked prediction waits for its label."
+    )
     pending_max: int = Field(100_000, ge=1, description="Most tracked predictions waiting per model; beyond it 503.")
     store_timeout_s: float = Field(2.0, gt=0, le=60, description="How long a request waits for the store before 503.")
     wait_timeout_s: float = Field(5.0, gt=0, le=60, description="How long a read waits for min_version before 504.")

@@ -73,10 +73,14 @@ def _of_file(path: Path, notes: list[str]) -> Values:
         given = tomllib.loads(text)
     except (OSError, ValueError) as error:  # TOML, or not UTF-8
         raise Misused(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    notes += [
-        f"{path}: {name} is not a setting{suggested(name, FIELDS) or SEE}" for name in given if name not in FIELDS
-    ]
-    return {name: (value, f"{path}: {name}") for name, value in given.items() if name in FIELDS}
+    secrets = {name: str(value) for name, value in given.items() if name.removesuffix("_file") in SECRETS}
+    found = _of_variables({PREFIX + name: value for name, value in secrets.items()}, notes, f"{path}: ")
+    for name, value in given.items():
+        if name in FIELDS:
+            found[name] = value, f"{path}: {name}"
+        elif name not in secrets:
+            notes.append(f"{path}: {name} is not a setting{suggested(name, FIELDS) or SEE}")
+    return found
 
 
 def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: str = "") -> Values:
@@ -112,4 +116,7 @@ def _secret(name: str, path: Path, origin: str) -> str:
         text = text_of(path)
     except (OSError, ValueError) as error:
         raise Misused(f"{origin}: {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return text if name == "api_keys" else ",".join(line.strip() for line in text.splitlines() if line.strip())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise Misused(f"{origin}: {path} is empty")
+    return text if name == "api_keys" else ",".join(lines)

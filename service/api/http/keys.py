@@ -20,7 +20,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from time import time
@@ -73,7 +73,7 @@ class Keys:
 
     A key may make ``rate_per_s`` requests per second, in bursts of one second; 0: no limit. ``clock`` is monotonic,
     ``now`` tells seconds since 1970. ``ValueError``, which does not repeat a secret, if a key is not
-    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], or if two share a secret.
+    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], if two share a secret, or if a file has none.
     """
 
     def __init__(
@@ -89,6 +89,8 @@ class Keys:
         self._rate_per_s, self._clock, self._now = rate_per_s, clock, now
         self._buckets: dict[str, Bucket] = {}
         self._keys = self._parsed(text)
+        if from_file and not self._keys:  # a file is named to close the service
+            raise ValueError(self._none_left)
 
     def _parsed(self, text: str) -> dict[bytes, Key]:
         """The keys of a text, by the digests of their secrets."""
@@ -112,9 +114,13 @@ class Keys:
         """
         found = self._parsed(text)
         if not found:
-            raise ValueError(f"{FILE_SETTING if self._from_file else SETTING}: there are no keys left")
+            raise ValueError(self._none_left)
         self._keys = found
         return len(found)
+
+    @property
+    def _none_left(self) -> str:
+        return f"{FILE_SETTING if self._from_file else SETTING}: there are no keys left"
 
     @property
     def required(self) -> bool:
@@ -215,8 +221,10 @@ def _parse(part: str) -> tuple[bytes, Key]:
     words = {*_words(scopes)}
     if not words or not words <= SCOPES.keys():
         raise ValueError(f"scopes are {', '.join(SCOPES)}, joined by +")
-    highest = cast("Scope", max(words, key=SCOPES.__getitem__))
-    return _digest_of(secret), Key(name, highest, tuple(_words(models)), _end_of(expires))
+    highest, patterns = cast("Scope", max(words, key=SCOPES.__getitem__)), tuple(_words(models))
+    if models and not patterns:  # which would cover all
+        raise ValueError("MODELS are names or patterns of names, joined by +")
+    return _digest_of(secret), Key(name, highest, patterns, _end_of(expires))
 
 
 def _words(text: str) -> list[str]:
@@ -240,9 +248,10 @@ def _end_of(text: str) -> float | None:
         last = date.fromisoformat(text)
     except ValueError:
         raise ValueError("EXPIRES is a date such as 2027-01-31") from None
-    return datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC).timestamp()
+    return datetime.combine(last, datetime.min.time(), UTC).timestamp() + DAY_S
 
 
+DAY_S = 86_400.0
 LOOK_S = 2.0  # how often the file is read; changes show in its content, because a mounted file is a link that moves
 BYTES_MAX = 2**20
 

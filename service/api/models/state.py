@@ -136,6 +136,7 @@ async def restore_snapshot(
     info = next((info for info in kept if info.version == body.version), None)
     identity = identity_of_change(request, key, await request.body())
     if info is None:
+        await replica.inbox.sync()  # raises if the store has lost the model
         return _replaced(replica, await answer_if_seen(ctx, replica, identity, _not_kept(kept)))
     store = ctx.engine.store
     with ctx.engine.state_budget.held(info.bytes):

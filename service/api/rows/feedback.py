@@ -174,6 +174,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     """Learn the label of a tracked prediction: the stored row, scored by the prediction that was served."""
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, prediction_id, ids[0])
     if blob is None and seen is None:
+        await replica.inbox.sync()  # if the store has lost the model, its client must keep the label
         waiting, _ = await ctx.engine.pending.list(replica.name, replica.incarnation, NAMED_MAX)
         known = [own for own, *_ in waiting]
         problem = Problem("prediction_id", "is unknown, expired, or already has its label", known)

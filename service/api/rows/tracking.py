@@ -114,6 +114,8 @@ async def keep(
                 with suppress(Unavailable, TimeoutError):  # what is left expires
                     async with asyncio.timeout(DROP_S):
                         await pending.drop(replica.name, replica.incarnation, kept)
+                if found == "gone":
+                    await replica.inbox.sync()  # raises if the store has lost the model
                 raise _refusal(ctx, replica, found)
     for at, one in enumerate(served, 1):
         ctx.note_unlabelled(replica, space, raw[at - 1 : at], one)

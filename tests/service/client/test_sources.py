@@ -40,6 +40,8 @@ def test_precedence() -> None:
         (({}, "none.toml", {}), "none.toml: No such file"),
         (({}, None, {"ONEPASS_API_KEYS_FILE": "none"}), "ONEPASS_API_KEYS_FILE: none cannot be read: No such file"),
         (({}, None, {"ONEPASS_API_KEYS_FILE": "a.env", "ONEPASS_API_KEYS": "k"}), "ONEPASS_API_KEYS_FILE: "),
+        (({}, None, {"ONEPASS_REDIS_URL_FILE": "empty"}), "ONEPASS_REDIS_URL_FILE: empty is empty"),
+        (({}, "both.toml", {}), "both.toml: ONEPASS_API_KEYS_FILE: "),
     ],
 )
 def test_what_cannot_be_is_named_where_it_stands(given: tuple, origin: str) -> None:
@@ -47,6 +49,8 @@ def test_what_cannot_be_is_named_where_it_stands(given: tuple, origin: str) -> N
     Path("a.env").write_text("ONEPASS_PORT=x\n")
     Path("a.toml").write_text("port = 'x'\n")
     Path("broken.toml").write_text("port =\n")
+    Path("empty").write_text("\n \n")
+    Path("both.toml").write_text("api_keys = 'k'\napi_keys_file = 'a.env'\n")
     values, file, environment = given
     with pytest.raises(Misused) as found:
         gather(values, file and Path(file), environment)
@@ -68,13 +72,21 @@ def test_secrets_from_files() -> None:
     hooks = gather({}, None, {"ONEPASS_WEBHOOKS_FILE": "hooks"}).settings.webhooks
     assert "http://a,http://b" == hooks.get_secret_value()
     assert {"redis_url", "api_keys", "webhooks", "webhook_secret"} == sources.SECRETS
-    assert [] == found.notes
+    Path("my.toml").write_text("api_keys_file = 'keys'\nport = 7\n")
+    of_toml = gather({}, Path("my.toml"), {})
+    assert (found.settings.api_keys, found.keys_file, 7) == (
+        of_toml.settings.api_keys,
+        Path("keys"),
+        of_toml.settings.port,
+    )
+    assert [] == found.notes + of_toml.notes
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
         ("ONEPASS_PORT", "many"), ("ONEPASS_RATE_PER_S", "inf"), ("ONEPASS_API_KEYS", "canary"),
+        ("ONEPASS_PREDICTION_TTL_S", "300000000000"),
         ("ONEPASS_API_KEYS_FILE", "keys"), ("ONEPASS_WEBHOOKS", "canary"), ("ONEPASS_CORS_ORIGINS", "*"),
         ("ONEPASS_REDIS_URL", "http://canary"), ("ONEPASS_REDIS_URL", "redis://canary:port"),
         ("ONEPASS_HOST", "0.0.0.0"), ("ONEPASS_ROOT_PATH", "ml"), ("ONEPASS_MIN_REPLICAS", "1"),

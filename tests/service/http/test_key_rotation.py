@@ -56,6 +56,13 @@ def test_a_key_expires_with_its_last_day():
     with pytest.raises(Unauthorized, match="expired"):
         keys.check(sent("s1"), "read", "any")
     keys.check(sent("s2"), "read", "m1")
+    Keys("a:s1:read::9999-12-31", 0, lambda: 0.0).check(sent("s1"), "read", "any")
+
+
+def test_a_file_without_keys_is_refused():
+    """It was named to close the service, which would be open to everybody."""
+    with pytest.raises(ValueError, match="ONEPASS_API_KEYS_FILE: there are no keys left"):
+        Keys("# none yet\n,\n", 0, lambda: 0.0, from_file=True)
 
 
 def test_two_secrets_of_one_name_have_one_rate():

@@ -111,6 +111,7 @@ def test_without_keys_everybody_may_do_everything(text):
         *(f"name:hunter2:read:m*:{expires}" for expires in ("more", "2027-02-30", "2027-01-31:x")),
         f"one:hunter2:read,two:sha256${sha256(b'hunter2').hexdigest()}:read",
         "ok:fine:read,name:hunter2:root",
+        *(f"name:hunter2:admin:{models}" for models in ("+", " :2999-12-31", "+:2999-12-31")),
         "one:hunter2:read,two:hunter2:admin",
     ],
 )

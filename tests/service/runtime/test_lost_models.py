@@ -121,6 +121,23 @@ async def test_a_lost_model_can_be_given_up(start, store_url):
     assert 1 == (await api.post(f"{path}/feedback", _row(1)))["version"]
 
 
+async def test_what_changes_a_lost_model_waits_for_the_store(start, store_url):
+    """503 also for what is not found only because the store has lost it: else the client would drop its label."""
+    api = await start()
+    path = await api.learnt(rows=2)
+    row = {"features": features(1), "track": True}
+    tracked = (await api.post(f"{path}/predict", row))["prediction_id"]
+    snapshot = await api.post(f"{path}/snapshots", status=201)
+    await _ask(store_url, ("FLUSHALL",))
+    for asked, body in (
+        ("feedback", {"prediction_id": tracked, "label": "UP"}),
+        ("predict", row),
+        ("predict/batch", {"rows": [{"features": features(1)}], "track": True}),
+        ("restore", {"version": snapshot["version"]}),
+    ):
+        assert "model-lost" in problem(await api.ask("POST", f"{path}/{asked}", json=body), 503)["type"], asked
+
+
 async def test_a_lost_model_whose_name_is_taken_is_dropped(start, store_url, caplog):
     """Somebody created it anew before the loss was noticed: an error says that it is dropped, the new one is served."""
     api, other = await start(), await start()
