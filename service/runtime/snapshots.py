@@ -1,8 +1,9 @@
 """Snapshots off the request path: when a model's log has outgrown its last snapshot, and on stop.
 
 A snapshot of version v is written only after the answers and the alarms up to v: a replica that loads it finds the
-earlier ones in the store and rebuilds the later ones from the log. And only after it could be read back, except on
-stop, where time is short: a state that cannot be read must not replace the older snapshots, nor the log behind them.
+earlier ones in the store and rebuilds the later ones from the log. And only after it could be read back: a state that
+cannot be read must not replace the older snapshots, nor the log behind them. On stop, where time is short, that is
+tried only if the model has learned more than rows since it was last tried.
 """
 
 import asyncio
@@ -116,9 +117,10 @@ class Snapshotter:
         """
         async with replica.saved.lock:
             blob, info, size = await pack(replica)
-            if check:
+            if check or replica.saved.changed > replica.saved.read_back:
                 try:
                     await read_back(replica.name, blob)
+                    replica.saved.read_back = info.version
                 except ModelDown:
                     replica.saved.size = 2 * max(replica.saved.size, replica.saved.log_bytes)  # again, but not soon
                     raise

@@ -91,6 +91,8 @@ class Saved:
 
     log_bytes: int = 0  # bytes of entries applied since the last snapshot
     size: int = 0  # of the last snapshot
+    changed: int = 0  # the last version that was more than rows
+    read_back: int = 0  # the version of the last snapshot that was read back
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while one is written
 
     def record(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
@@ -270,6 +272,8 @@ class Replica:
         often = (batch.first - 2) // MEASURED_ENTRIES != (batch.version - 1) // MEASURED_ENTRIES
         if often or applied.rebuilt:
             self.measure()
+        if applied.rebuilt:
+            self.saved.changed = batch.version
         if self.model.outbox.total:
             self.notify()
         if self.progress.since or self.progress.awaited:
@@ -287,6 +291,7 @@ class Replica:
         self.model, self.version, self.uid = loaded.model, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.log_bytes, self.saved.size = loaded.saved.log_bytes, loaded.saved.size
+        self.saved.changed, self.saved.read_back = self.version, 0
         self.progress.at_head(self.version)
         self.summary.stored, self.summary.written = loaded.summary.stored, loaded.summary.written
         self.summary.computed = -1
