@@ -29,7 +29,10 @@ class Burst:
     def _write(self) -> None:
         holding, self._holding = self._holding, []
         for held in holding:
-            held.flush()
+            try:
+                held.flush()
+            except RuntimeError:  # uvloop's, of a connection that takes nothing more; the others' answers still go
+                held.abort()
 
 
 class Held:
@@ -53,7 +56,8 @@ class Held:
             if len(self._held) > HELD_BYTES_MAX:
                 self.flush()
         elif len(data) > HELD_BYTES_MAX:
-            self._transport.write(data)
+            if not self.is_closing():
+                self._transport.write(data)
         elif data:
             self._held = data
             self._burst.add(self)
@@ -61,7 +65,7 @@ class Held:
     def flush(self) -> None:
         """Write what is held."""
         held, self._held = self._held, b""
-        if held and not self._transport.is_closing():
+        if held and not self.is_closing():
             self._transport.write(held)
 
     def linger(self, seconds: float) -> None:
@@ -72,10 +76,11 @@ class Held:
         self._linger_s = seconds
 
     def close(self) -> None:
-        """Close once everything is written."""
+        """Close once everything is written; what is written from now on is dropped."""
         self.flush()
         linger_s, self._linger_s = self._linger_s, 0.0
-        if not linger_s or self._transport.is_closing():
+        closing, self.is_closing = self.is_closing(), lambda: True
+        if not linger_s or closing:
             self._transport.close()
         elif self._transport.can_write_eof():
             self._transport.write_eof()

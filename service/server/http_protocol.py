@@ -294,6 +294,11 @@ class _Bounded(HttpToolsProtocol):
         self.deaf = True
         self._in_time()
         if self._answering:
+            if self.pipeline and self.cycle.more_body and not self._in_head:  # in the body of the last one that waits
+                self.pipeline.popleft()  # it has not begun
+                self.cycle = self.pipeline[0][0] if self.pipeline else self.in_work
+                self.cycle.keep_alive = False  # uvicorn closes after the answer
+                return
             if self._in_head or not self.cycle.more_body:  # the error is in a later request
                 self.cycle.keep_alive = False  # uvicorn closes after the answer
                 return

@@ -110,6 +110,33 @@ async def test_a_close_that_lingers(connection):
     assert [HEAD, "eof", "abort", "close"] == recorder.told
 
 
+async def test_what_is_written_after_a_close_is_dropped(connection):
+    """However much it is: a connection that closes for writing first would raise."""
+    transport, recorder = connection
+    transport.linger(0.01)
+    transport.close()
+    for late in (b"late", b"x" * (HELD_BYTES_MAX + 1)):
+        assert transport.is_closing()
+        transport.write(late)
+        await asyncio.sleep(0)
+    assert ["eof"] == recorder.told
+
+
+async def test_one_connection_that_takes_nothing_more_does_not_keep_the_others_waiting():
+    """As one does that uvloop has closed for writing meanwhile."""
+    loop = asyncio.get_running_loop()
+    burst, (broken, fine) = Burst(loop), (Recorder(), Recorder())
+
+    def refuse(_):
+        raise RuntimeError("Cannot call write() after write_eof()")
+
+    broken.write = refuse
+    for recorder in (broken, fine):
+        Held(recorder, burst, loop).write(HEAD)
+    await asyncio.sleep(0)
+    assert (["abort"], [HEAD]) == (broken.told, fine.told)
+
+
 async def test_a_large_body_is_not_copied(connection):
     """It is written at once, as it is."""
     transport, recorder = connection

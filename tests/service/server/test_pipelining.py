@@ -109,3 +109,14 @@ async def test_a_client_that_leaves_ends_what_is_in_work(server):
     await until(lambda: server.streams)
     writer.transport.abort()
     await until(lambda: not server.streams)
+
+
+@pytest.mark.parametrize("before", [1, 2])
+async def test_a_broken_body_behind_other_requests_is_not_theirs(server, before):
+    """They are answered, and then the connection closes: it is not told of another request than it has sent."""
+    reader, writer = await server.connect()
+    broken = b"POST /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    writer.write((GET.replace(b" / ", b" /slow ") + b"\r\n") * before + broken)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    assert (before, before) == (answer.count(b"HTTP/1.1 200 OK"), answer.count(b"HTTP/1.1"))
+    assert b"connection: close" in answer.rpartition(b"HTTP/1.1 200 OK")[2]
