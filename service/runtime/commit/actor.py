@@ -161,9 +161,15 @@ class Actor:
             self._go_on()
 
     def sync(self) -> "asyncio.Future[None]":
-        """Resolves when everything now on the log has been applied; ``StoreDown`` if the store is known to be down."""
+        """Resolves when everything now on the log has been applied; ``StoreDown`` if the store is known to be down.
+
+        ``ModelDown``, ``Recreated`` or ``NotFound``: the replica has left memory, and cannot be put back.
+        """
         if self._shared.committer.store_down:
             raise StoreDown(REFUSED)
+        replica = self._replica
+        if replica.ledger is None and not replica.gone:  # two that read on would apply the same entries to it
+            return self._shared.current(replica).inbox.sync()
         future: asyncio.Future[None] = self._loop.create_future()
         self._syncs.append(future)
         self._go_on()

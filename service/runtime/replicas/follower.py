@@ -100,7 +100,7 @@ class Follower:
         while self._behind and self._reading < READS_MAX:
             replica = next(iter(self._behind))
             del self._behind[replica]
-            if not replica.behind or replica.gone or replica.down is not None:
+            if not replica.behind or replica.gone or replica.down is not None or replica.ledger is None:
                 continue
             try:
                 synced = replica.inbox.sync()

@@ -154,7 +154,7 @@ class ModelCache:
     def current(self, replica: Replica) -> Replica:
         """The replica now in memory for one that has left it since its caller got it; if there is none, put it back.
 
-        ``NotFound`` or ``Recreated`` if the model is gone.
+        ``NotFound`` or ``Recreated`` if the model is gone, ``ModelDown`` if there is none that could be put back.
         """
         held = self._loaded.get(replica.name)
         if held is not None and held.incarnation != replica.incarnation:
@@ -162,6 +162,8 @@ class ModelCache:
         if replica.gone:
             raise no_model(replica.name)
         if held is None:
+            if replica.down is not None:
+                raise ModelDown(replica.down)
             self._take_in(replica)
             held = replica
         return held

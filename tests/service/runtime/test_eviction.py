@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 
+from service.errors import ModelDown
 from service.runtime.replicas.model_cache import LOADS_MAX
 from service.store.log.append_notices import AppendNotice
 from tests.service.api_fixtures import features
@@ -114,6 +115,24 @@ async def test_a_model_that_leaves_is_loaded_again(pair, monkeypatch):
     assert name not in second.engine.notices._wanted
     await pair[0].post(f"{path}/feedback", ROW)
     assert await pair[0].state(path) == await second.state(path)
+
+
+async def test_requests_that_hold_a_model_that_has_left_read_on_together(pair, monkeypatch):
+    """Each entry is applied once, although none of them finds the model in memory; one that is down stays away."""
+    first, second = pair
+    path, name, replica = await _followed(pair)
+    await _shrunk(second, monkeypatch)
+    for _ in range(40):  # applying them lets others have their turn
+        await first.post(f"{path}/feedback", {**ROW, "weight": 0.5})
+        await first.post(f"{path}/feedback", ROW)
+    assert [True, True] == await asyncio.gather(*(second.engine.caught_up(replica) for _ in range(2)))
+    assert (84, None) == (replica.version, replica.down)
+    assert replica is _models(second).peek(name)
+    await _shrunk(second, monkeypatch)
+    replica.quarantine("for the test")
+    with pytest.raises(ModelDown):
+        await replica.inbox.sync()
+    assert 84 == (await second.get(path))["version"]
 
 
 @pytest.mark.parametrize("leaves", ["evicted", "reading", "looked at"])
