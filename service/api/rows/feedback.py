@@ -148,6 +148,7 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
         rows = validator.feedback(table, identity.ids)
         return rows, identity.digests or (digests_of(rows.y) if rows.ids else ())
 
+    plan = replica.row_plan
     try:
         rows, digests = await read_rows(ctx, replica, size, read)
     except REFUSED as error:
@@ -159,7 +160,17 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
         if labels is None:
             raise
         return reply, labels
-    return await replica.inbox.submit(rows, digests), rows.y
+    if not _adds_classes(replica, rows.y):
+        return await replica.inbox.submit(rows, digests), rows.y
+    async with replica.growth:
+        if replica.row_plan is not plan:  # others have added classes, or challengers
+            rows, digests = await read_rows(ctx, replica, size, read)
+        return await replica.inbox.submit(rows, digests), rows.y
+
+
+def _adds_classes(replica: Replica, labels: Labels) -> bool:
+    """Whether there are labels among these that the model would get as new classes."""
+    return isinstance(labels, list) and not replica.model.labels.knows(labels)
 
 
 def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
@@ -179,7 +190,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
         known = [own for own, *_ in waiting]
         problem = Problem("prediction_id", "is unknown, expired, or already has its label", known)
         raise NotFound("there is no such tracked prediction", [problem])
-    validator = validator_of(ctx, replica)
+    validator, plan = validator_of(ctx, replica), replica.row_plan
     identity = Identity(ids, digests_of(validator.bare_labels(row)))
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
@@ -193,7 +204,12 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if outside is not None and told.served.outside is not None:
         raise Invalid.of("served", "was sent with the prediction: leave it out")
     rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights, outside=outside)
-    return await replica.inbox.submit(rows, identity.digests, prediction_id)
+    if not _adds_classes(replica, labels):
+        return await replica.inbox.submit(rows, identity.digests, prediction_id)
+    async with replica.growth:
+        if replica.row_plan is not plan:  # others have added classes, or challengers
+            validator_of(ctx, replica).labels(row, tracked=True)
+        return await replica.inbox.submit(rows, identity.digests, prediction_id)
 
 
 # ------------------------------------------------------------------------------------------------ batches

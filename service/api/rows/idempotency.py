@@ -73,7 +73,8 @@ async def commit_change(
         return in_thread_if_large(size_of(replica.model), plan, replica.model, identity.ids)
 
     try:
-        return replica, await _commit(ctx, replica, identity, planned)
+        async with replica.growth:
+            return replica, await _commit(ctx, replica, identity, planned)
     except RequestConflict as error:
         if not error.problems:  # a change that came first rules it out: the answer is that to a request after both
             await planned()

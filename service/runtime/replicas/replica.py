@@ -144,6 +144,8 @@ class Replica:
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         lock: held while the model changes, or is read outside the event loop.
+        growth: held from the check that the model may grow until it has: by new classes or by a change. Requests that
+            come together would each be checked without the others, and the model would outgrow its limit.
     """
 
     name: str
@@ -170,6 +172,7 @@ class Replica:
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    growth: asyncio.Lock = field(default_factory=asyncio.Lock)
     _row_plan: RowPlan | None = None
 
     @property

@@ -1,5 +1,6 @@
 """Labels are values: 0, false and "" are ordinary ones, 1.0 is 1, and false is not 0; and the classes that rows add."""
 
+import asyncio
 import itertools
 
 import pytest
@@ -167,6 +168,28 @@ async def test_the_class_that_would_pass_the_limit_is_refused(start):
     label = {"prediction_id": told["prediction_id"], "label": most}
     await small.refuses(f"{path}/feedback", 422, "label", json=label)
     await small.post(f"{path}/feedback", {**label, "label": 0})
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+async def test_classes_that_come_together_are_counted_together(start, tracked):
+    """Labels of rows and of tracked predictions, and challengers: no more get in than one by one."""
+    small = await start(model_limit_mb=1)
+    path, alone, rows = await small.new(VIGO), await small.new(VIGO), [row(label, label) for label in range(40)]
+    most = [(await small.ask("POST", f"{alone}/feedback", json=one)).status_code for one in rows].count(200)
+    assert 5 < most < 20
+    if tracked:
+        await small.post(f"{path}/feedback", rows.pop(0))
+        asked = [{"features": one["features"], "track": True} for one in rows]
+        ids = [(await small.post(f"{path}/predict", one))["prediction_id"] for one in asked]
+        rows = [{"prediction_id": own, "label": one["label"]} for own, one in zip(ids, rows, strict=True)]
+    answers = await asyncio.gather(*(small.ask("POST", f"{path}/feedback", json=one) for one in rows))
+    assert most - tracked == sum(answer.status_code == 200 for answer in answers)
+    assert 2**20 >= small.engine.models.peek(path.removeprefix("/models/")).model.nbytes
+    other = await small.new({**VIGO, "labels": [0, 1]})
+    puts = (small.ask("PUT", f"{other}/challengers/c{at}", json={"algorithm": "vigo"}) for at in range(8))
+    made = sum(answer.status_code == 201 for answer in await asyncio.gather(*puts))
+    assert 0 < made < 8
+    await small.refuses(f"{other}/challengers/more", 422, "algorithm", method="PUT", json={"algorithm": "vigo"})
 
 
 async def test_the_classes_of_a_first_batch_are_counted(start):
