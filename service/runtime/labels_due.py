@@ -9,11 +9,12 @@ configuration no longer has one, the prediction has expired.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from core.entry import Rows
-from service.errors import ModelDown, NotFound, OnepassError, RequestConflict
+from service.errors import ModelDown, NotFound, OnepassError, RequestConflict, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.commit.answerer import DUE, Refused
 from service.runtime.engine import Engine
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 LOOK_S = 1.0  # pause between two looks
 MODELS_MAX, LABELS_MAX, TURNS_MAX = 100, 256, 8
 """Models per look; labels of a model learned together; how often that is done before others have their turn."""
+AT_ONCE, VISIT_S = 8, 2.0  # models that are visited together, and how long each may take before the others go on
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
 _PAST = 1  # a time in the past: look at the model again soon
 
@@ -42,8 +44,17 @@ class LabelsDueLearner:
         await Backoff(BACKOFF_S, BACKOFF_S_MAX).repeat(self._look, LOOK_S)
 
     async def _look(self) -> None:
-        for name, incarnation in await self._due.models(MODELS_MAX):
-            await self._due.settle(name, incarnation, await self._visit(name, incarnation))
+        models = await self._due.models(MODELS_MAX)
+        for at in range(0, len(models), AT_ONCE):
+            await asyncio.gather(*(self._visit_and_settle(*model) for model in models[at : at + AT_ONCE]))
+
+    async def _visit_and_settle(self, name: str, incarnation: str) -> None:
+        """Of a model that takes long, or whose server does not answer, the rest comes with another look."""
+        following = _PAST
+        with suppress(TimeoutError, Unavailable):
+            async with asyncio.timeout(VISIT_S):
+                following = await self._visit(name, incarnation)
+        await self._due.settle(name, incarnation, following)
 
     async def _visit(self, name: str, incarnation: str) -> int:
         """Learn the due labels of a model; returns when the next one is due, in ms since the epoch; 0: never."""

@@ -139,7 +139,7 @@ class Snapshotter:
                 self._stats.snapshots += 1
                 replica.saved.record(info, size)
                 logger.debug("model %s: wrote the snapshot of version %d: %d bytes", replica.name, info.version, size)
-                replica.drop_answers(info.version)
+                await replica.drop_answers(info.version)
             elif not replica.gone:
                 await replica.inbox.sync()
                 raise RequestConflict(

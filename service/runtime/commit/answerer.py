@@ -306,9 +306,9 @@ class AnswerWriter:
     async def _write(self, replicas: Sequence[Replica]) -> bool:
         """Store answers of some models; returns whether the store took them. The rest of a model goes with the next."""
         taken = [(one, answers) for one in replicas for answers in _sets(one, one.answers.take_fresh(TAKEN_MAX))]
-        results = await self._log.record_answers([answers for _, answers in taken])
-        for replica in replicas:
+        for replica in replicas:  # before the answers that come meanwhile
             del self._waiting[replica]
+        results = await self._log.record_answers([answers for _, answers in taken])
         for (replica, answers), known in zip(taken, results, strict=True):
             if known is True:
                 replica.answers.stored(answers.items)

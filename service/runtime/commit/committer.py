@@ -247,8 +247,8 @@ class Committer:
             elif isinstance(result, StoreDown):
                 unreachable = unreachable or result.__cause__ is None
                 self._send_again(ticket, result)
-            else:  # it was not carried out
-                ticket.source.lost(result)
+            else:  # it was not carried out, if this was the first time
+                ticket.source.lost(StoreDown(DOWN) if ticket.resent else result)
             del tickets[0]  # if this raises, _abandon fails it and those behind it
         if unreachable:
             await asyncio.sleep(BACKOFF_S)

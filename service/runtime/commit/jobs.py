@@ -28,6 +28,7 @@ from service.store.log import codec
 from service.store.log.appends import SEGMENTS_MAX, Appended, NamedState, SegmentIn, SegmentOut
 
 WAITING_BYTES_MAX = 256 * 2**20  # most bytes of waiting requests, of all models of this process
+LARGE_BYTES = 65_536  # larger requests leave a quarter of it to those of other models
 
 
 class Job(Struct, eq=False):
@@ -180,9 +181,9 @@ class JobQueue:
         """``QueueFull`` for a request that would exceed a limit; a single request is accepted however large it is."""
         if len(self.jobs) >= self._most:
             raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting (ONEPASS_QUEUE_MAX)")
-        used = self._waiting.used
-        if used and used + size > WAITING_BYTES_MAX:
-            raise QueueFull(f"{used} bytes of requests wait, of at most {WAITING_BYTES_MAX} for all models")
+        used, most = self._waiting.used, WAITING_BYTES_MAX - (WAITING_BYTES_MAX // 4 if size > LARGE_BYTES else 0)
+        if used and used + size > most:
+            raise QueueFull(f"{used} bytes of requests wait, of at most {most} for all models")
 
     def put(self, job: Job | RowJob) -> None:
         """Queue a request."""

@@ -98,10 +98,12 @@ class UnstoredAnswers:
             if found is not None and found[0] == version and _encoded(found[1]) == answer:
                 self._drop(identity)
 
-    def covered(self, version: int) -> None:
-        """Forget the answers of entries that a published snapshot covers."""
-        for identity in self.up_to(version):
-            self._drop(identity)
+    def drop(self, identities: Iterable[str], version: int) -> None:
+        """Forget those of some answers whose entries a published snapshot of a version covers."""
+        for identity in identities:
+            found = self._held.get(identity)
+            if found is not None and found[0] <= version:
+                self._drop(identity)
 
     def _drop(self, identity: str) -> None:
         self.nbytes -= _size(self._held.pop(identity)[1])

@@ -159,13 +159,13 @@ class Follower:
         for replica, then, head in zip(replicas, before, heads, strict=True):
             if head is not None and head.incarnation == replica.incarnation:
                 self._compare(replica, then, head)
+                if head.snapshot is not None:
+                    await replica.drop_answers(head.snapshot)
 
     def _compare(self, replica: Replica, then: tuple[int, str, int], head: Head) -> None:
         """``then`` was read before the head was asked for: the head cannot be behind it."""
         version, uid, known = then
         self._models.found(replica)
-        if head.snapshot is not None:
-            replica.drop_answers(head.snapshot)
         if head.version > version:
             self._note(replica, head.version)
         elif (head.version, head.uid) != (version, uid):

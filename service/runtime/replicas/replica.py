@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 PATH_MAX = 256  # applied entries whose uids are kept; a log that forked further back is detected by its version alone
 MEASURED_ENTRIES = 32  # entries between two measurements of a model, if they are rows only
+DROPPED_AT_ONCE = 1000  # answers, which takes a millisecond
 PATH_BYTES = 170  # memory of one entry of the path
 RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
 OBJECT_BYTES = 25_000
@@ -296,6 +297,7 @@ class Replica:
         self.saved.log_bytes, self.saved.size = loaded.saved.log_bytes, loaded.saved.size
         self.saved.changed, self.saved.read_back = self.version, 0
         self.progress.at_head(self.version)
+        self.progress.applied(self.version)
         self.summary.stored, self.summary.written = loaded.summary.stored, loaded.summary.written
         self.summary.computed = -1
         self.mark_dirty()
@@ -303,11 +305,14 @@ class Replica:
         self.published = (0, 0, 0)  # the log may have lost its tail, and so the alarms in it
         self.notify()
 
-    def drop_answers(self, version: int) -> None:
-        """Drop the answers that the store has, since a snapshot of ``version`` is published."""
-        if len(self.answers):
-            self.answers.covered(version)
+    async def drop_answers(self, version: int) -> None:
+        """Drop the answers that the store has, since a snapshot of ``version`` is published; some at a time."""
+        answers = self.answers
+        identities = answers.up_to(version)
+        for at in range(0, len(identities), DROPPED_AT_ONCE):
+            answers.drop(identities[at : at + DROPPED_AT_ONCE], version)
             self.measure()
+            await asyncio.sleep(0)
 
     def measure(self) -> None:
         """Measure the memory that the model holds."""

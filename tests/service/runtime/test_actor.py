@@ -172,9 +172,9 @@ async def test_answers_that_a_snapshot_covers_are_dropped(api):
     for number in range(5):
         held.put([(f"i:{number}", replica.version, b"answer")], own=False)
     assert (5, True) == (len(held), held.nbytes > 0)
-    held.covered(replica.version - 1)
+    await replica.drop_answers(replica.version - 1)
     assert 5 == len(held)
-    held.covered(replica.version)
+    await replica.drop_answers(replica.version)
     assert (0, 0) == (len(held), held.nbytes)
 
 

@@ -254,9 +254,9 @@ def test_answers_take_memory_until_the_store_has_them():
     assert ["i:1", "i:2"] == [identity for identity, _, _ in items]
     answers.stored([*items[:1], ("i:2", 2, b"another answer"), ("i:3", 1, answers.get("i:3")), ("nobody", 1, b"")])
     assert (4, 5 * answers.nbytes) == (len(answers), 4 * first)
-    answers.covered(4)
+    answers.drop(answers.up_to(5), 4)
     assert ([("i:5", 5)], 5 * answers.nbytes) == ([item[:2] for item in answers.of(["i:4", "i:5"])], first)
-    answers.covered(5)
+    answers.drop(answers.up_to(5), 5)
     assert (0, empty.nbytes) == (len(answers), answers.nbytes)
 
 

@@ -1,0 +1,137 @@
+"""What one model, one append or one round costs is not paid by the others."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from service.errors import QueueFull, StoreDown, StoreFull
+from service.runtime import labels_due
+from service.runtime.commit import answerer, jobs
+from service.runtime.commit.answerer import AnswerWriter
+from service.runtime.commit.committer import DOWN, CommitLimits, Committer, Ticket
+from service.runtime.commit.jobs import JobQueue
+from service.runtime.labels_due import LabelsDueLearner
+from service.runtime.replicas.batches import UnstoredAnswers
+from service.runtime.replicas.replica import Ledger
+from service.runtime.stats import Stats
+from tests.service.api_fixtures import ROW
+from tests.service.waiting import until
+
+
+async def test_an_append_whose_reply_was_lost_is_not_told_to_have_failed():
+    """It may be on the log, although the second time the store was full."""
+    replies, told = [StoreDown("cannot be reached"), StoreFull("writes fail")], []
+
+    class Log:
+        def node_key(self, _):
+            return ""
+
+        async def append(self, *_, **__):
+            return [replies.pop(0)]
+
+    class Source:
+        name, tickets = "m", 0
+
+        def next_append(self):
+            self.tickets += 1
+            return Ticket(self, SimpleNamespace(size=1)) if self.tickets == 1 else None
+
+        def lost(self, error):
+            told.append(error)
+
+    async def ping():
+        """Never needed: the store answers the second time."""
+
+    committer = Committer(Log(), Stats(), CommitLimits(10, 10, 1, 1, 1, 2.0), ping=ping)
+    running = asyncio.create_task(committer.run())
+    committer.ready(Source())
+    await until(lambda: told)
+    running.cancel()
+    assert [(StoreDown, DOWN)] == [(type(error), error.detail) for error in told]
+
+
+async def test_answers_that_come_during_a_round_go_with_the_next(monkeypatch):
+    """Also of a model of which the round had none, as a snapshot had stored them."""
+    monkeypatch.setattr(answerer, "RECORD_S", 0.0)
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    class Log:
+        async def record_answers(self, answers):
+            begun.set()
+            await goes_on.wait()
+            return [True] * len(answers)
+
+    class Model(SimpleNamespace):
+        __hash__ = object.__hash__
+
+    writer = AnswerWriter(Log())
+    one, other = (Model(name=name, incarnation="1", version=1, uid="u", answers=UnstoredAnswers()) for name in "ab")
+    for model in (one, other):
+        model.answers.put([("i:1", 1, b"answer")], own=True)
+        writer.enqueue(model)
+    one.answers.stored(one.answers.of(["i:1"]))
+    running = asyncio.create_task(writer.run())
+    await begun.wait()
+    one.answers.put([("i:2", 2, b"answer")], own=True)
+    writer.enqueue(one)
+    goes_on.set()
+    await until(lambda: writer.idle)
+    running.cancel()
+    assert [{}, {}] == [one.answers.fresh, other.answers.fresh]
+
+
+@pytest.mark.parametrize("trouble", ["down", "slow"])
+async def test_due_labels_of_a_model_do_not_wait_for_those_of_another(monkeypatch, trouble):
+    """Whose server does not answer, or which learns for long."""
+    monkeypatch.setattr(labels_due, "VISIT_S", 0.05)
+    visited, settled = [], []
+
+    class Due:
+        async def models(self, _):
+            return [("bad", "1"), ("fine", "1")]
+
+        async def take(self, name, *_):
+            visited.append(name)
+            return [], 0
+
+        async def settle(self, name, _, following):
+            settled.append((name, following))
+
+    async def replica(name):
+        if name == "bad" and trouble == "down":
+            raise StoreDown("its server is away")
+        if name == "bad":
+            await asyncio.sleep(60)
+        return SimpleNamespace(incarnation="1")
+
+    learner = LabelsDueLearner(SimpleNamespace(store=SimpleNamespace(connection=None), replica=replica))
+    learner._due = Due()
+    await asyncio.wait_for(learner._look(), 10)
+    assert ["fine"] == visited
+    assert [("bad", 1), ("fine", 0)] == sorted(settled)
+
+
+def test_large_requests_leave_room_for_the_rows_of_other_models(monkeypatch):
+    """However many of them one model is sent."""
+    monkeypatch.setattr(jobs, "WAITING_BYTES_MAX", 4 * jobs.LARGE_BYTES)
+    queue, large = JobQueue("m", Ledger(used=1), 100), jobs.LARGE_BYTES + 1
+    queue.check_room(large)
+    queue._waiting.used = 2 * jobs.LARGE_BYTES
+    with pytest.raises(QueueFull):
+        queue.check_room(large)
+    queue.check_room(jobs.LARGE_BYTES)
+
+
+async def test_a_reload_wakes_those_who_wait_for_its_version(start):
+    """It skips the entries that its snapshot covers."""
+    api, other = await start(), await start()
+    path = await api.learnt()
+    replica = await other.engine.models.get(path.removeprefix("/models/"))
+    other.engine.follower._note = lambda *_: None  # notices and the sweep would find what is appended
+    await api.post(f"{path}/feedback", ROW | {"label": "UP"})
+    waiting = asyncio.create_task(replica.wait_for_version(4))
+    await asyncio.sleep(0)
+    await other.engine.models._loader.reload(replica)
+    await asyncio.wait_for(waiting, 1)
+    assert 4 == replica.version
