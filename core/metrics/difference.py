@@ -15,7 +15,8 @@ equal; errors of more than two deviations of the labels count as two. The interv
 is the sum of squares where rows are as good as independent; where differences keep their sign for a while, as in
 streams that drift, the sums of batches vary more, and widen the interval. Numbers are shown in units of the loss: times
 max c, of a regression times b as it is now. Clipped errors hide what few rows cost. So the mean of e1^2 - e2^2, not
-clipped, is kept as well: while it is below 0, ``favours_second`` is not true.
+clipped, is kept as well: while it is below 0, ``favours_second`` is not true. The first 20 labels do not count in it,
+as predictions are not held to the range of the labels yet.
 """
 
 import numpy as np
@@ -28,6 +29,7 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Holder, Layout
 
 BOUND = 4.0  # cap on squared errors, in variances of the labels
 SCALE_ROWS = 10  # number of labels of a regression before its first difference
+GAIN_ROWS = 20  # number of labels of a regression before errors count without a bound
 BATCHES = (32, 256, 1024)  # rows of the batches whose sums widen the interval
 BATCHES_MIN = 3  # least number of batches before their sums are used
 ROWS_MIN = 1000  # rows compared before any conclusion: fewer do not show how long differences keep their sign
@@ -56,7 +58,8 @@ def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
         s[_ROWS] += 1.0
         s[_SUM] += d
         s[_SQUARES] += d * d
-        s[_GAIN] += (first[i] - second[i] - s[_GAIN]) / s[_ROWS]  # a mean: sums of capped errors may be too large
+        if truth.shape[0] == 0 or s[_LABELS] > GAIN_ROWS:
+            s[_GAIN] += (first[i] - second[i] - s[_GAIN]) / s[_ROWS]  # a mean: sums of capped errors may be too large
         for k in range(len(BATCHES)):
             at = _BATCHES + 2 * k
             s[at] += d

@@ -68,13 +68,19 @@ def bounded_square(difference: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def winsorised_by(loss: float, miss: float) -> float:
+    """A row's squared error, as what it counts where D so far is ``loss``."""
+    return _WINSOR * loss if 0.0 < _WINSOR * loss < miss else miss
+
+
+@njit(cache=True, nogil=True)
 def expect(loss: float, miss: float, weight: float, rows: float, winsorised: bool) -> tuple[float, float, float]:
     """D for this row and for later ones, from the D so far and the row's squared error; and what that counted as.
 
     ``rows`` were learned before. ``winsorised``: whether the row may count for less than it is.
     """
     rate = min(weight * max(1.0 / (rows + 1.0), LOSS_RATE), 1.0)
-    counted = _WINSOR * loss if winsorised and 0.0 < _WINSOR * loss < miss else miss
+    counted = winsorised_by(loss, miss) if winsorised else miss
     return max(loss + rate * (miss - loss), _LOSS_MIN), loss + rate * (counted - loss), counted
 
 

@@ -36,6 +36,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import CLASSES, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, Prediction
+from core.features.label_range import error_max
 from core.numerics.rng import uniform
 from core.numerics.weighting import bounded_square, deviation, fixed_share, weigh_by_losses
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Shares
@@ -79,7 +80,8 @@ def _move(losses: Floats, eta: float, share: float, t: float, weights: Floats) -
 @njit(cache=True, nogil=True, error_model="numpy")
 def _follow(y: float, mixed: float, counters: Floats) -> float:
     """Add a row's number to the counters; returns the rate of losses 1 / (2 D)."""
-    counters[ERROR] += max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - y) - counters[ERROR])
+    error = min(counters[ERROR], error_max(counters[LOW], counters[HIGH], counters[ROWS] - 1.0))
+    counters[ERROR] = error + max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - y) - error)
     label = min(max(y, -_LABEL_MAX), _LABEL_MAX)
     counters[LOW] = label if counters[ROWS] == 1.0 else min(counters[LOW], label)
     counters[HIGH] = label if counters[ROWS] == 1.0 else max(counters[HIGH], label)

@@ -39,7 +39,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, direct
-from core.features.label_range import SPAN_ROWS, held, widen
+from core.features.label_range import SPAN_ROWS, error_max, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
 from core.learners.auto.stacks import STACKS, learn_stack, stack
 from core.numerics import weighting
@@ -249,21 +249,23 @@ def mix_numbers(
     _copy(table, awake, own, False)
     for i in range(P.shape[2]):
         t, base, share, mixed = counters[ROWS], 0.0, 0.0, 0.0
+        most = error_max(counters[LEAST], counters[MOST], t)
+        loss = min(counters[LOSS], most)
         for a in range(last + 1):
             number = counters[LAST] if a == last else P[a, 0, i]
             numbers[a] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
-            variances[a] = own[FIGURE, a] if a == last else weighting.bounded_square(P[a, 1, i])
+            variances[a] = min(own[FIGURE, a] if a == last else weighting.bounded_square(P[a, 1, i]), most)
             base += own[WEIGHT, a] * numbers[a]
             share += own[WEIGHT, a]
         base = min(max(base / share, -VALUE_MAX), VALUE_MAX)
-        scale = math.sqrt(counters[LOSS])
+        scale = math.sqrt(loss)
         stacks = t >= SPAN_ROWS and _SCALE_MIN < scale < _SCALE_MAX
         for a in range(last + 1):
             x[awake[a]] = min(max((numbers[a] - base) / scale, -_FAR), _FAR) if stacks else 0.0
         for which in range(2):
             number = base + scale * stack(x, stacked[which]) if stacks else base
             numbers[last + 1 + which] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
-            variances[last + 1 + which] = own[FIGURE, last + 1 + which]
+            variances[last + 1 + which] = min(own[FIGURE, last + 1 + which], most)
         for a in range(A):
             mixed += own[WEIGHT, a] * numbers[a]
         value[i] = mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
@@ -272,7 +274,7 @@ def mix_numbers(
             continue
         weight = weights[i] if weights.shape[0] else 1.0
         expected, counters[LOSS], counted = weighting.expect(
-            counters[LOSS], weighting.bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS
+            loss, weighting.bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS
         )
         counters[RECENT] += counted / REST_ROWS
         least = np.inf
@@ -285,7 +287,9 @@ def mix_numbers(
                     used += own[WEIGHT, last + 1 + which] * abs(stacked[which, awake[a]]) / sizes[which]
             own[USE, a] += USE_RATE * (used - own[USE, a])
             losses[a] = weighting.bounded_square(numbers[a] - y[i])
-            own[FIGURE, a] += max(1.0 / (t + 1.0), weighting.LOSS_RATE) * (losses[a] - own[FIGURE, a])
+            counted = weighting.winsorised_by(loss, losses[a]) if t >= SPAN_ROWS else losses[a]
+            figure = min(own[FIGURE, a], most)
+            own[FIGURE, a] = figure + max(1.0 / (t + 1.0), weighting.LOSS_RATE) * (counted - figure)
             least = min(least, losses[a])
         for a in range(A):
             losses[a] = min((losses[a] - least) / expected, _CAP)

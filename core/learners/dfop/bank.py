@@ -41,7 +41,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
-from core.features.label_range import SPAN_ROWS, held, widen
+from core.features.label_range import SPAN_ROWS, error_max, held, widen
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS, SCRATCH, MemberState
@@ -150,7 +150,8 @@ def _mix_rows(
                 for k in range(K):
                     losses[k] += bounded_square(P[k, i, j] - target) / m
             weight = weights[i] if weights.shape[0] else 1.0
-            expected, bank[LOSS], _ = expect(bank[LOSS], mixed, weight, rows, regression and rows >= SPAN_ROWS)
+            loss = min(bank[LOSS], error_max(span[0], span[1], rows)) if regression else bank[LOSS]
+            expected, bank[LOSS], _ = expect(loss, mixed, weight, rows, regression and rows >= SPAN_ROWS)
             eta = 0.5 * weight / expected
             if m == 1 and not regression:
                 eta = weight
