@@ -88,7 +88,7 @@ test-faults: test-setup ## storms of kills and failovers, two minutes each, and 
 test-image: test-setup ## image and compose file, built and run by buildah, podman and podman-compose (root; apt install buildah podman runc debootstrap)
 	BASE="$(BASE)" IMAGE="$(IMAGE)" STORE="$(STORE)" $(PY) -m pytest -n 0 -s tests/image $(PYTEST_ARGS)
 
-bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON and SVG in tests/benchmarks/out
+bench: test-setup ## the main figures beside echoes and targets, in five minutes; JSON in tests/benchmarks/out
 	$(PY) -m tests.benchmarks.bench $(BENCH_ARGS)
 
 bench-peers: test-setup ## Onepass beside river, CapyMOA, Vowpal Wabbit, FastAPI with river, MLServer, each installed when asked for

@@ -1,11 +1,10 @@
-"""What the benchmarks' tables, charts and environments do beside measuring."""
+"""What the benchmarks' tables and environments do beside measuring."""
 
 import subprocess
 import sys
 
 import pytest
 
-from tests.benchmarks.harness import report
 from tests.benchmarks.harness.environments import Environment, Unavailable
 from tests.benchmarks.harness.report import Row, Table
 
@@ -23,15 +22,6 @@ def test_a_figure_is_a_median_and_its_target_is_of_the_ratio_where_there_is_one(
     assert "1.00 of the echo (0.50 to 4.00)" in str(RATES)
     assert "at least 2" in str(RATES)
     assert str(RATES).endswith("MISSED")
-
-
-def test_a_chart_has_a_bar_per_figure_and_a_stroke_per_target():
-    """The longest of a unit fills the room; the stroke of a ratio stands where the figure would have to be."""
-    (axes,) = report.chart([Table("rows", "a & b", [RATES, ALONE, MOST])], "now").axes
-    assert [1 / 2, 1 / 4, 150 / 200] == pytest.approx([bar.get_width() for bar in axes.patches])
-    assert [1, 1] == pytest.approx([stroke.get_segments()[0][0][0] for stroke in axes.collections])
-    assert "feedback <64>" == axes.get_yticklabels()[0].get_text()
-    assert "rows: a & b" == axes.get_title("left")
 
 
 def test_a_table_says_what_is_missing(capsys):

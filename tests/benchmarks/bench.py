@@ -7,8 +7,8 @@
 
 Every round measures every cell once, those that are compared right after each other; printed are medians over the
 rounds, and those of the rounds' ratios with their range. The whole takes about five minutes. ``--checkout DIRECTORY``
-measures the rows over HTTP of another checkout, which has a .venv of its own, beside this one's. Written are
-tests/benchmarks/out/bench.json and bench.svg. A figure below its target is marked; the exit status is 1 only where an
+measures the rows over HTTP of another checkout, which has a .venv of its own, beside this one's. Written is
+tests/benchmarks/out/bench.json. A figure below its target is marked; the exit status is 1 only where an
 acknowledged row was lost.
 """
 
@@ -208,7 +208,7 @@ def start() -> Table:
 
 
 def main() -> int:
-    """Print the tables, write JSON and chart."""
+    """Print the tables, write JSON."""
     parts = ("core", "http", "replay", "start")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=lambda text: text.split(","), default=list(parts), help=",".join(parts))

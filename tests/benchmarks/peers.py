@@ -4,7 +4,7 @@ Each peer is installed into an environment of its own below tests/benchmarks/out
 1 GB and two minutes for all); one that cannot be had here is reported and left out. Rows are the same: ten numbers,
 two labels. In process, every row is predicted, then learned; the learners are not the same, and no accuracy is
 compared. Over HTTP, both are asked by the same load, in turns. Below each peer stands what it does not promise.
-It takes two minutes, once all is installed. Written are tests/benchmarks/out/peers.json and peers.svg.
+It takes two minutes, once all is installed. Written is tests/benchmarks/out/peers.json.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def _beside(rounds: int, seconds: int) -> Iterator[Row]:
 
 
 def main() -> None:
-    """Print the tables, write JSON and chart."""
+    """Print the tables, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(PROMISES), help=",".join(PROMISES))
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,4 +1,4 @@
-"""Tables of figures: printed as lines, written as JSON and as one SVG of bars, readable on light and dark ground."""
+"""Tables of figures: printed as lines, written as JSON."""
 
 import json
 import os
@@ -11,14 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
-
-from matplotlib import figure as mpl
-from matplotlib import style
-
-from tests.papers.charts import LOOK
-
-COLOURS = {None: "0.6", True: "#0072b2", False: "#d55e00"}
-"""Of a figure without a target, of one that reaches it, of one that misses it."""
 
 
 @dataclass
@@ -100,7 +92,7 @@ class Report:
         self.tables.append(table)
 
     def write(self, folder: Path, name: str, **more: Any) -> None:
-        """Write NAME.json and NAME.svg."""
+        """Write NAME.json."""
         machine = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"), "cores": os.cpu_count(), "load_before": self._load,
             "system": platform.platform(), "python": platform.python_version(),
@@ -110,9 +102,7 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         whole = {"machine": machine, "tables": [table.to_json() for table in self.tables], **more}
         (folder / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
-        with style.context(LOOK):
-            chart(self.tables, caption.format(**machine)).savefig(folder / f"{name}.svg", transparent=True)
-        print(f"\n{caption.format(**machine)}\n{folder / name}.json and .svg")
+        print(f"\n{caption.format(**machine)}\n{folder / name}.json")
 
 
 def say(what: str) -> None:
@@ -128,38 +118,3 @@ def at(connections: int) -> str:
 def number(value: float) -> str:
     """A number with three digits that count, or with all before the point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-# ---------------------------------------------------------------- the chart
-
-
-def chart(tables: Sequence[Table], caption: str) -> mpl.Figure:
-    """A panel per table, a bar per figure, the longest of its unit being 1; a stroke where its target is."""
-    drawn = [table for table in tables if table.rows]
-    heights = [len(table.rows) + 3 for table in drawn]
-    drawing = mpl.Figure(figsize=(10.4, 0.22 * sum(heights) + 0.5), layout="constrained")
-    drawing.suptitle(f"{caption}; a stroke is a target, orange a figure that misses it", fontsize="small")
-    panels = drawing.subplots(len(drawn), squeeze=False, gridspec_kw={"height_ratios": heights})
-    for axes, table in zip(panels.flat, drawn, strict=True):
-        axes.set_title(f"{table.title}: {table.note}", loc="left", fontsize="small")
-        most: dict[str, float] = {}
-        for row in table.rows:
-            most[row.unit] = max(most.get(row.unit, 1e-9), row.value, _target(row) or 0.0)
-        for at, row in enumerate(table.rows):
-            axes.barh(at, row.value / most[row.unit], color=COLOURS[row.reached])
-            if (target := _target(row)) is not None:
-                axes.vlines(target / most[row.unit], at - 0.5, at + 0.5)
-            beside = "" if row.ratio is None else f"{row.ratio:.2f} of {row.against}, "
-            axes.text(1.02, at, f"{beside}{number(row.value)} {row.unit}", va="center", fontsize="small")
-        axes.set(
-            yticks=range(len(table.rows)), yticklabels=[row.what for row in table.rows], xticks=[], xlim=(0.0, 1.0)
-        )
-        axes.invert_yaxis()
-    return drawing
-
-
-def _target(row: Row) -> float | None:
-    """The target in the row's unit: that of a ratio by what the ratio is to."""
-    if row.target is None or row.ratio is None:
-        return row.target
-    return row.target * row.value / row.ratio
