@@ -17,32 +17,23 @@ async def learnt(api, path):
 
 
 async def test_every_way_in_learns_the_same(api):
-    """Single rows, a batch as JSON or CSV; rows without weights are learned otherwise."""
-    single, batch, table, plain = [await api.new() for _ in range(4)]
+    """Single rows, labels of tracked ones, a batch as JSON or CSV; rows without weights are learned otherwise."""
+    single, tracked, batch, table, plain = [await api.new() for _ in range(5)]
     for row in range(ROWS):
-        body = {"features": features(row), "label": LABELS[row], "weight": WEIGHTS[row]}
-        answer = await api.post(f"{single}/feedback", body)
+        label = {"label": LABELS[row], "weight": WEIGHTS[row]}
+        answer = await api.post(f"{single}/feedback", {"features": features(row), **label})
         assert row + 1 == answer["rows"]
+        found = await api.post(f"{tracked}/predict", {"features": features(row), "track": True})
+        await api.post(f"{tracked}/feedback", {"prediction_id": found["prediction_id"], **label})
     await api.post(f"{batch}/feedback/batch", {**columnar(ROWS), "labels": LABELS, "weights": WEIGHTS})
     as_csv = csv({**columnar(ROWS), "labels": LABELS}, importance=WEIGHTS)
     as_csv["params"]["weight"] = "importance"
     await api.post(f"{table}/feedback/batch", **as_csv)
     expected = await learnt(api, single)
-    for path in (batch, table):
+    for path in (tracked, batch, table):
         assert expected == await learnt(api, path)
     await api.post(f"{plain}/feedback/batch", {**columnar(ROWS), "labels": LABELS})
     assert expected[0] != (await learnt(api, plain))[0]
-
-
-async def test_a_tracked_row_takes_its_weight_with_its_label(api):
-    """It is learned as the same row with features."""
-    tracked, direct = await api.new(), await api.new()
-    for row in range(4):
-        found = await api.post(f"{tracked}/predict", {"features": features(row), "track": True})
-        label = {"label": LABELS[row], "weight": 3.0}
-        await api.post(f"{tracked}/feedback", {"prediction_id": found["prediction_id"], **label})
-        await api.post(f"{direct}/feedback", {"features": features(row), **label})
-    assert (await learnt(api, tracked))[0] == (await learnt(api, direct))[0]
 
 
 async def test_a_retry_with_another_weight_is_the_same_row(api):
