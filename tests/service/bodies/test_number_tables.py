@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.features import Schema, SparseSchema, parse_features
-from core.features.parsing import MISSING_TEXTS
 from core.problems import Invalid
 from service.runtime.rows import number_tables
 from service.runtime.rows.sparse_rows import projected_lines, read_lines
@@ -98,15 +97,6 @@ def test_a_long_table_is_its_parts():
 def test_a_text_is_never_taken_for_several_numbers_or_for_none(cells):
     """Neither "null" nor "1,2" in quotes is a number, and an empty cell is missing: the schema looks."""
     assert number_tables.from_texts([cells], 2) is None
-
-
-@pytest.mark.parametrize("word", sorted(MISSING_TEXTS))
-def test_words_for_missing_values_are_nan(word):
-    """Of a model that takes missing values, beside empty cells."""
-    rows = [["1.5", word], ["", "-2"]]
-    assert np.array_equal([[1.5, math.nan], [math.nan, -2]], SPACE.block(NAMES, rows, True, texts=True), equal_nan=True)
-    with pytest.raises(Invalid):
-        SPACE.block(NAMES, rows, False, texts=True)
 
 
 def test_no_rows_and_no_columns_are_no_table():

@@ -144,17 +144,3 @@ async def test_a_regression_batch(api):
     assert (errors**2).tolist() == answer["losses"]
     assert {"rows", "mse", "mae", "r2", "bias", "median_ae"} == set(answer["metrics"])
     assert np.isclose((errors**2).mean(), answer["metrics"]["mse"])
-
-
-async def test_categories_in_csv_and_npy(api):
-    """A cell is a category by its text, a number in .npy by its index."""
-    declared = ["x", {"name": "day", "type": "categorical", "categories": ["mon", 0, ""]}]
-    paths = [await api.new(features=declared, labels=[0, 1]) for _ in range(3)]
-    data, labels = [[1, "mon"], [2, 0], [3, ""], [4, "mon"]], [0, 1, 1, 0]
-    table = {"columns": ["x", "day"], "data": data, "labels": labels}
-    await api.post(f"{paths[0]}/feedback/batch", table)
-    await api.post(f"{paths[1]}/feedback/batch", **csv(table))
-    indices = [[x, ["mon", 0, ""].index(day), y] for (x, day), y in zip(data, labels, strict=True)]
-    await api.post(f"{paths[2]}/feedback/batch", content=npy(indices), headers=NPY)
-    expected = await weights(api, paths[0])
-    assert [expected, expected] == [await weights(api, path) for path in paths[1:]]

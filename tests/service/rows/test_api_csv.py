@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from core.features.parsing import MISSING_TEXTS
 from tests.service.api_fixtures import CSV, JSON, NPY, RLS, columnar, npy, problem
 from tests.service.switches import overlapping, row
 
@@ -57,7 +58,7 @@ async def test_overlap_rows_pass_over_columns_too(api):
     assert 11 == answer["overlap_rows"]
 
 
-@pytest.mark.parametrize("word", ["", "NA", "N/A", "NaN", "nan", "null", "None", "<NA>", "#N/A"])
+@pytest.mark.parametrize("word", sorted(MISSING_TEXTS))
 async def test_words_for_missing_values(api, word):
     """Where numbers are expected they are missing values, as NaN of an array is; refused where these are."""
     path = await api.learnt(missing="mean")

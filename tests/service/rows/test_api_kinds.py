@@ -77,18 +77,6 @@ async def test_a_first_row_with_a_value_of_no_kind(api, value):
     assert [*hashed, "c"] == (await api.get(f"{path}/features"))["current"]
 
 
-async def test_an_unknown_category_is_counted(api):
-    """It is learned and predicted as none of the declared ones; GET says how many were learned."""
-    path = await api.new({**CHURN, "features": [DAY, "x"]})
-    for day in ("mon", "sun", 5, "tue", "sun"):
-        await api.post(f"{path}/feedback", {"features": {"day": day, "x": 1}, "label": "a"})
-    await api.post(f"{path}/predict", {"features": {"day": "sun", "x": 1}})
-    assert {"day": 3} == (await api.get(f"{path}/metrics"))["unknown"]
-    assert {"day": 3} == (await api.get(path))["info"]["unknown"]
-    await api.post(f"{path}/reset")
-    assert {"day": 0} == (await api.get(f"{path}/metrics"))["unknown"]
-
-
 async def test_an_unknown_category_is_refused_where_that_is_declared(api):
     """With what there is, and what to declare."""
     path = await api.new({**CHURN, "features": [DAY, "x"], "unknown": "error"})
@@ -124,19 +112,3 @@ async def test_names_that_are_ignored(api):
         assert 422 == (await api.ask("PUT", "/models/ignoring", json={**CHURN, "ignore": ignore})).status_code
     sparse = {"algorithm": "sparse_dfop", "task": "classification", "ignore": ["a"]}
     problem(await api.ask("PUT", "/models/ignoring", json=sparse), 422, "ignore")
-
-
-async def test_times_and_ranges(api):
-    """Texts and seconds are one time; numbers outside are clipped or refused."""
-    features = [{"name": "sent", "type": "time"}, {"name": "load", "min": 0, "max": 1, "outside": "clip"}]
-    path = await api.new({**CHURN, "features": [*features, {"name": "p", "min": 0, "outside": "refuse"}]})
-    row = {"sent": "2026-01-31T12:00:00Z", "load": 0.5, "p": 1}
-    await api.post(f"{path}/feedback", {"features": row, "label": "x"})
-    await api.post(f"{path}/feedback", {"features": {**row, "sent": 1.7e9, "load": 0.1}, "label": "y"})
-    first = await api.post(f"{path}/predict", {"features": {**row, "load": 1}})
-    assert first == await api.post(f"{path}/predict", {"features": {**row, "sent": 1769860800, "load": 7}})
-    found = await api.refuses(f"{path}/predict", 422, "features.p", json={"features": {**row, "p": -1}})
-    assert ">= 0" == found["errors"][0]["allowed"]
-    await api.refuses(f"{path}/predict", 422, "features.sent", json={"features": {**row, "sent": 1.7e12}})
-    X = npy([[1769860800, 7, 1]])
-    assert 200 == (await api.ask("POST", f"{path}/predict/batch", content=X, headers=NPY)).status_code
