@@ -21,21 +21,6 @@ async def test_put_creates_a_model(api):
     assert model == await api.get("/models/first")
 
 
-async def test_put_again_is_200_for_the_same_meaning(api):
-    """Defaults written out, an integer for a number, another order of names: the same model, not a new one."""
-    path = await api.new(labels=[0, 1])
-    first = await api.get(path)
-    for body in (
-        {**DFOP, "labels": [0, 1]},
-        {**DFOP, "labels": [0.0, 1.0], "seed": 0, "missing": "error"},
-        {**dict(reversed(DFOP.items())), "labels": [0, 1], "params": {"initial_variance": 1000}},
-        first["config"],
-    ):
-        answer = await api.ask("PUT", path, json=body)
-        assert 200 == answer.status_code
-        assert first == answer.json()
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -127,18 +112,3 @@ async def test_the_means_of_features_are_told_where_they_are_asked_for(api):
     names = [own if isinstance(own, str) else own["name"] for own in found["current"]]
     assert names == [*found["means"]]
     assert all(isinstance(mean, float) for mean in found["means"].values())
-
-
-async def test_a_model_is_scored_over_the_window_of_its_configuration(api):
-    """Chosen at creation, reported with the metrics; a challenger has the same, and PATCH changes neither."""
-    body = {**DFOP, "labels": [0, 1], "metrics": {"window": 50, "fading": 0.95}}
-    path = await api.new(**body)
-    assert {"window": 50, "fading": 0.95} == (await api.get(path))["config"]["metrics"]
-    batch = {"columns": ["a", "b"], "data": [[0.0, at / 60] for at in range(60)], "labels": [0, 1] * 30}
-    assert 200 == (await api.ask("POST", f"{path}/feedback/batch", json=batch)).status_code
-    assert 201 == (await api.ask("PUT", f"{path}/challengers/other", json={"algorithm": "rls"})).status_code
-    own = await api.get(f"{path}/metrics")
-    (other,) = (await api.get(f"{path}/challengers"))["challengers"]
-    assert (50, 50, 0.95) == (own["window"]["size"], own["window"]["rows"], own["fading"]["factor"])
-    assert (50, 0.95) == (other["metrics"]["window"]["size"], other["metrics"]["fading"]["factor"])
-    assert 200 == (await api.ask("PUT", path, json=body)).status_code
