@@ -5,8 +5,6 @@ import itertools
 
 import pytest
 
-from core.entry import Outcome
-from service.store.log import codec
 from tests.service.api_fixtures import DFOP, NPY, RLS, ROW, columnar, features, npy, problem
 
 ODD = [0, False, ""]
@@ -115,13 +113,6 @@ async def test_with_challengers_and_tracked_rows(api):
     tracked = (await api.post(f"{path}/predict", {"features": VALUES, "track": True}))["prediction_id"]
     answer = await api.post(f"{path}/feedback", {"prediction_id": tracked, "label": "LEFT"})
     assert ["LEFT"] == answer["new_labels"]
-
-
-async def test_answers_of_before_are_read():
-    """A stored answer that lacks the last field has its default."""
-    whole = codec.msgspec.msgpack.decode(codec.encode_answer(Outcome(4, ["UP"], [0.0], version=3)))
-    older = codec.decode_answer(codec.msgspec.msgpack.encode([whole[0], whole[1][:-1]]))
-    assert (3, b"") == (older.version, older.feature_state)
 
 
 NAMES = [f"x{at}" for at in range(60)]

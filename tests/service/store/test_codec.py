@@ -107,6 +107,9 @@ def test_bytes_of_what_is_kept_with_an_id():
             codec.decode_tracked(msgspec.msgpack.encode(more))
     assert OUTCOME_BYTES == codec.encode_answer(OUTCOME)
     assert OUTCOME == codec.decode_answer(OUTCOME_BYTES)
+    number, answer = msgspec.msgpack.decode(OUTCOME_BYTES)
+    older = codec.decode_answer(msgspec.msgpack.encode([number, answer[:-1]]))  # lacks the last field
+    assert (7, b"") == (older.version, older.feature_state)
     assert b"\x94\xa5named\x01\xa400ff\x05" == entries.name("00ff", 5)
 
 
