@@ -63,15 +63,6 @@ async def test_what_cannot_be_shown(api, monkeypatch):
     assert 200 == (await api.ask("GET", f"{path}/posterior?diagonal=true")).status_code
 
 
-@pytest.mark.parametrize("algorithm", ["dfop", "vigo", "ga2m", "auto", "fesl_c", "dynamic_odm"])
-async def test_every_family(api, algorithm):
-    """Is shown as JSON, under the names of the contract."""
-    path = await api.learnt({"algorithm": algorithm, "task": "classification", "labels": ["UP", "DOWN"]}, rows=6)
-    await api.post(f"{path}/evaluate", {**columnar(3), "labels": ["UP"] * 3})
-    keys = {"dfop": "rates", "vigo": "classes", "ga2m": "curves", "dynamic_odm": "candidates"}
-    assert keys.get(algorithm, "experts") in await api.get(f"{path}/posterior")
-
-
 async def test_what_matters_comes_first(api):
     """Largest first; at most 256 rows, whatever was learned; the same answer from another replica's state."""
     path = await api.new(RLS, features=["noise", "load"])

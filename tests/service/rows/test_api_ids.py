@@ -70,16 +70,6 @@ async def test_a_regression_label_is_the_number(api):
     problem(await api.ask("POST", f"{path}/feedback", json={**ROW, "label": 2.0000000000000004, "id": "x"}), 409)
 
 
-@pytest.mark.parametrize("row", [{"q": 1}, {}, {"a": "one", "b": None}, {"a": 1e300, "b": 0, "c": 0}])
-async def test_a_known_id_is_recognised_where_the_row_would_not_validate(api, row):
-    """Wrong names, missing ones, no numbers: the first answer; with another label it is still 409."""
-    path = await api.learnt()
-    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "x"})
-    assert repeated(first) == await api.post(f"{path}/feedback", {"features": row, "label": "UP", "id": "x"})
-    problem(await api.ask("POST", f"{path}/feedback", json={"features": row, "label": "DOWN", "id": "x"}), 409)
-    problem(await api.ask("POST", f"{path}/feedback", json={"features": row, "label": "UP", "id": "new"}), 422)
-
-
 async def test_a_known_id_is_recognised_after_the_features_have_changed(api):
     """A reset may let another first row fix other features and other classes."""
     path = await api.new(features=None, labels=None)

@@ -273,19 +273,3 @@ async def test_nothing_is_stored_of_what_is_not_on_the_log(model, catalog, chang
     before = await model.contents()
     assert [-1] == await catalog.write_summaries([write(model)._replace(**changed)])
     assert before == await model.contents()
-
-
-async def test_a_list_reads_summaries_and_configurations_where_there_are_none(model, catalog):
-    """Models of an earlier version of the service have no summary until they are loaded."""
-    await catalog.create("a", "inca", b'{"algorithm": "odm", "task": "classification"}')
-    await catalog.create("z", "incz", b"{}", encode_first(SUMMARY))
-    await model.append(summary=record(0, rows=17))
-    await model.append()
-    listed, following = await catalog.summaries(2)
-    old = await catalog.read("a")
-    unknown = Summary("odm", "classification", None, None, None, "steady")
-    assert StoredSummary(0, old.updated_ms, unknown) == listed[0].summary
-    assert ("m", INCARNATION, 0, 17) == (*listed[1][:2], listed[1].summary.version, listed[1].summary.figures.rows)
-    assert "m" == following
-    rest, following = await catalog.summaries(2, "m")
-    assert (["z"], None) == ([row.name for row in rest], following)
