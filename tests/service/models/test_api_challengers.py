@@ -8,7 +8,7 @@ import pytest
 from core.model.plans import ASKED_ROWS_MIN
 from service.errors import RequestConflict
 from service.runtime.snapshots import Snapshotter
-from tests.service.api_fixtures import DFOP, RLS, columnar, features, problem
+from tests.service.api_fixtures import DFOP, RLS, columnar, problem
 from tests.service.store.test_store_full import without_memory
 
 VIGO = {"algorithm": "vigo"}
@@ -61,35 +61,6 @@ async def test_a_challenger_is_put_shown_and_taken_away(api):
     missing = problem(await api.ask("DELETE", f"{path}/challengers/other"), 404, "challenger")
     assert [] == missing["errors"][0]["allowed"]
     assert {} == await listed(api, path)
-
-
-async def test_a_promotion_is_a_mark_and_rows_count_on(api):
-    """The former model is "previous"; promoting it swaps the two; a retry under a key does not."""
-    path = await api.learnt(rows=4)
-    await put(api, path, "other", VIGO)
-    await api.post(f"{path}/feedback/batch", {**columnar(6), "labels": ["UP", "DOWN"] * 3})
-    key = {"Idempotency-Key": "promote-1"}
-    for _ in range(2):
-        told = await api.post(f"{path}/challengers/other/promote", FORCE, headers=key)
-        assert (7, 10, "vigo") == (told["version"], told["rows"], told["config"]["algorithm"])
-        assert DFOP["features"] == told["config"]["features"]
-    expected = {"row": 10, "kind": "promotion", "challenger": "other", "algorithm": "vigo", "by": "request"}
-    assert expected == (await api.get(f"{path}/metrics"))["marks"][-1]
-    found = await listed(api, path)
-    assert {("previous", "never", "dfop", 10, 0)} == {
-        (name, one["promote"], one["config"]["algorithm"], one["rows"], one["since_version"])
-        for name, one in found.items()
-    }
-    assert 0 == found["previous"]["difference"]["rows"]
-    learnt = await api.post(f"{path}/feedback", {"features": features(1), "label": "UP"})
-    assert (8, 11) == (learnt["version"], learnt["rows"])
-    told = await api.post(f"{path}/challengers/previous/promote")
-    assert ("dfop", 11) == (told["config"]["algorithm"], told["metrics"]["rows"])
-    assert ["previous"] == [*await listed(api, path)]
-    found = problem(await api.ask("POST", f"{path}/challengers/nobody/promote"), 404, "challenger")
-    assert ["previous"] == found["errors"][0]["allowed"]
-    assert {"version", "rows"} <= set(await api.post(f"{path}/reset"))
-    assert {"previous": 0} == {name: one["rows"] for name, one in (await listed(api, path)).items()}
 
 
 @pytest.mark.parametrize(

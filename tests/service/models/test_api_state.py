@@ -18,22 +18,6 @@ async def predictions(api, path):
     return {name: value for name, value in answer.items() if name not in {"version", "incarnation"}}
 
 
-async def test_reset_goes_back_to_the_first_state(api):
-    """Rows and metrics 0, the first declared label is said again; the version goes on and ids stay seen."""
-    path = await api.learnt(rows=4)
-    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "kept"})
-    answer = await api.post(f"{path}/reset")
-    assert {"name", "incarnation", "version", "rows"} == set(answer)
-    assert (6, 0) == (answer["version"], answer["rows"])
-    shown = await api.get(path)
-    assert (6, 0, 0) == (shown["version"], shown["rows"], shown["metrics"]["rows"])
-    told = await api.post(f"{path}/predict", ROW)
-    assert ("UP", {"UP": 0.5, "DOWN": 0.5}) == (told["prediction"], told["probabilities"])
-    again = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "kept"})
-    assert {**first, "duplicate": True} == again
-    assert 0 == (await api.get(path))["rows"]
-
-
 async def test_a_tracked_row_of_a_forgotten_space_is_409(api):
     """Its features are no longer the model's; the refusal is remembered with the id."""
     path = await api.learnt(features=None)
@@ -63,18 +47,6 @@ async def test_snapshots_are_listed_and_restored(api):
     assert then == await predictions(api, path)
     shown = await api.get(path)
     assert (7, 5, "restore") == (shown["version"], shown["rows"], shown["metrics"]["marks"][-1]["kind"])
-
-
-@pytest.mark.parametrize("way", ["restore", "import"])
-async def test_ids_stay_seen(api, way):
-    """They belong to the name, not to the state: what was learned after it is not learned again."""
-    path = await api.learnt()
-    await api.post(f"{path}/snapshots", status=201)
-    exported = await api.state(path)
-    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "late"})
-    await (api.post(f"{path}/restore", {"version": 3}) if way == "restore" else api.imports(path, exported, 200))
-    assert {**first, "duplicate": True} == await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "late"})
-    assert 3 == (await api.get(path))["rows"]
 
 
 async def test_a_repeated_reset_or_restore_changes_nothing(api):

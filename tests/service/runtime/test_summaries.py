@@ -55,15 +55,6 @@ async def learn(api, path, row):
     await api.post(f"{path}/feedback", {"features": features(row), "label": ("UP", "DOWN")[row % 2]})
 
 
-async def test_a_model_has_a_summary_from_its_creation_on(api):
-    """Of version 0, in the store, before anything was learned."""
-    path = await api.new()
-    shown = await api.get(path)
-    found = await stored(api, path)
-    assert (0, "dfop", "classification", 0, None, None, "steady") == (found.version, *found.figures[:6])
-    assert shown["updated"] == (await line(api, path))["updated"]
-
-
 @pytest.mark.parametrize("body", [DFOP, RLS], ids=["classification", "regression"])
 async def test_the_writer_follows_the_model(api, body):
     """What was learned last is written without any further request; all of it is of one version."""
