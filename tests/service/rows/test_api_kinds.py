@@ -5,45 +5,7 @@ import pytest
 from tests.service.api_fixtures import CSV, NPY, npy, problem
 
 CHURN = {"algorithm": "dfop", "task": "classification", "missing": "mean"}
-PLANS = ("gold", "silver", "bronze")
 DAY = {"name": "day", "categories": ["mon", "tue"]}
-
-
-def customer(number):
-    """A row of strings, gaps and booleans; who is on bronze and no member leaves."""
-    values = {
-        "plan": PLANS[number % 3],
-        "age": 20 + number * 7 % 50,
-        "member": number % 2 == 0,
-        "spent": None if number % 5 == 4 else float(number % 11),
-    }
-    return values, "leaves" if values["plan"] == "bronze" and not values["member"] else "stays"
-
-
-def labelled(number, **more):
-    features, label = customer(number)
-    return {"features": features, "label": label, **more}
-
-
-async def test_a_churn_stream_with_nothing_declared(api):
-    """Strings, booleans and gaps are learned from the first row on, single and in batches, and tell who leaves."""
-    path = await api.new(CHURN)
-    problem(await api.ask("POST", f"{path}/predict", json={"features": customer(0)[0]}), 409)
-    for number in range(30):
-        await api.post(f"{path}/feedback", labelled(number))
-    shown = await api.get(f"{path}/features")
-    plan, member = {"name": "plan", "type": "categorical", "buckets": 32}, {"name": "member", "type": "boolean"}
-    assert [plan, "age", member, "spent"] == shown["current"]
-    assert shown["current"] == (await api.get(path))["info"]["features"]
-    rows = [customer(number) for number in range(30, 630)]
-    columns = [*rows[0][0]]
-    body = {"columns": columns, "data": [[*row.values()] for row, _ in rows], "labels": [label for _, label in rows]}
-    await api.post(f"{path}/feedback/batch", body)
-    asked = {"columns": columns, "data": body["data"][:60]}
-    found = (await api.post(f"{path}/predict/batch", asked))["predictions"]
-    assert 55 <= sum(said == label for said, label in zip(found, body["labels"][:60], strict=True))
-    one = await api.post(f"{path}/predict", {"features": {**customer(0)[0], "plan": "a new plan"}, "explain": True})
-    assert {"age", "member", "spent", "plan"} <= {part["name"] for part in one["explanation"]["features"]}
 
 
 async def test_the_first_row_of_csv(api):
