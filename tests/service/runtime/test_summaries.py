@@ -21,14 +21,10 @@ def name_of(path):
 
 
 async def line(api, path):
-    """A model's line in the list."""
-    return (await lines(api)).get(name_of(path))
-
-
-async def lines(api, **query):
-    """The lines of all models by name, but for what only this process knows."""
-    models = (await api.get("/models", params={"limit": 1000, **query}))["models"]
-    return {model["name"]: {key: value for key, value in model.items() if key != "rows_per_s"} for model in models}
+    """A model's line in the list, but for what only this process knows."""
+    models = (await api.get("/models", params={"limit": 1000}))["models"]
+    (found,) = [model for model in models if model["name"] == name_of(path)]
+    return {name: value for name, value in found.items() if name != "rows_per_s"}
 
 
 async def standing(api, path):
@@ -66,22 +62,6 @@ async def test_the_writer_follows_the_model(api, body):
     baseline = best(span[score] for span in metrics["baselines"].values())
     assert (7, metrics["overall"][score], baseline, "steady") == found.figures[2:6]
     assert (metrics["paired"]["overall"]["mse"] if body is RLS else None) == found.figures.paired_score
-
-
-async def test_nothing_is_loaded_for_a_list(start):
-    """A service that holds none of the models has the figures of all, in every order."""
-    api = await start()
-    paths = [await api.learnt(DFOP, rows=rows) for rows in range(4)]
-    for path in paths[1:]:  # a tail behind a snapshot would be searched for events
-        await api.post(f"{path}/snapshots", status=201)
-    await api.engine.models.summaries.flush()
-    other = await start()
-    for query in ({}, {"sort": "rows"}, {"sort": "worst"}, {"sort": "updated"}):
-        listed = await lines(other, **query)
-        for rows, path in enumerate(paths):
-            expected = await line(api, path)
-            assert (rows, expected) == (expected["rows"], listed[name_of(path)])
-    assert [None] * 4 == [other.engine.models.peek(name_of(path)) for path in paths]
 
 
 async def test_a_stop_leaves_no_summary_behind(store_url):
