@@ -133,14 +133,3 @@ async def test_missing_values_in_every_form(api):
     assert told == await api.post(f"{paths[0]}/predict/batch", content=npy(holes), headers=NPY)
     absent = await api.post(f"{paths[0]}/predict/batch", {"columns": ["a"], "data": [[1], [None]]})
     assert [told["probabilities"][0], told["probabilities"][3]] == absent["probabilities"]
-
-
-async def test_a_regression_batch(api):
-    """Squared errors, and mse, mae and r2 of the batch."""
-    path = await api.new(RLS)
-    labels = [0.5, -1, 2, 0, 1, 1, 3]
-    answer = await api.post(f"{path}/feedback/batch", {**columnar(ROWS), "labels": labels})
-    errors = np.array(answer["predictions"]) - labels
-    assert (errors**2).tolist() == answer["losses"]
-    assert {"rows", "mse", "mae", "r2", "bias", "median_ae"} == set(answer["metrics"])
-    assert np.isclose((errors**2).mean(), answer["metrics"]["mse"])

@@ -213,18 +213,6 @@ async def test_a_line_that_is_no_json_is_named(api, line):
     assert found["detail"].startswith("line 2 is not ")
 
 
-@every_form
-async def test_a_thousand_columns_by_name(api, form):
-    """As wide as by column; one name too many in one row is found."""
-    names = [f"x{at}" for at in range(1_000)]
-    path = await api.new(RLS, features=names)
-    rows = [{"features": dict.fromkeys(names, row / 7), "label": row} for row in range(20)]
-    answer = await api.post(f"{path}/feedback/batch", **sent(form, rows))
-    assert 20 == len(answer["predictions"])
-    rows[13]["features"]["odd"] = 1
-    await api.refuses(f"{path}/feedback/batch", 422, place(form, 13, "features.odd"), **sent(form, rows))
-
-
 async def test_a_narrow_row_of_a_wide_model_counts_as_wide(start):
     """What is absent takes memory, too: the rows of a batch are bounded by what they become."""
     small = await start(body_limit_mb=1)

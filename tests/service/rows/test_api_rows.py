@@ -87,7 +87,6 @@ SCORES = {
     "accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece", "roc_auc",
     "average_precision", "unscored", "per_class", "confusion", "reliability",
 }  # fmt: skip
-ERRORS = {"mse", "mae", "r2", "bias", "median_ae", "coverage"}
 
 
 async def test_the_metrics_of_a_classifier(api):
@@ -115,17 +114,6 @@ async def test_the_metrics_of_a_classifier(api):
     after = await api.get(f"{path}/metrics")
     assert [{"row": 0, "kind": "reset"}] == after["marks"]
     assert (0, None) == (after["rows"], after["overall"]["accuracy"])
-
-
-async def test_the_metrics_of_a_regression(api):
-    """The same, with the errors and what intervals covered, beside the last value."""
-    path = await api.learnt(RLS, rows=25)
-    found = await api.get(f"{path}/metrics")
-    assert ERRORS == set(found["overall"])
-    assert ERRORS <= set(found["window"])
-    assert ERRORS <= set(found["fading"])
-    assert {"last_value": {"mse": 4.0, "mae": 2.0}} == found["baselines"]
-    assert [10, 20] == [point["row"] for point in found["history"]]
 
 
 async def test_weights_can_be_picked(api):
