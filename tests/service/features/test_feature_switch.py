@@ -111,20 +111,6 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     assert [admission.of_switch(following, cost.bytes_to_switch(model, following, "kernel"))] == asked
 
 
-@pytest.mark.parametrize("mapping", ["linear", "kernel"])
-def test_the_experts_of_an_earlier_change_are_counted_too(mapping):
-    """They are in memory until the next change is complete, and it may have to recover the columns of the first."""
-    model = made(["a", "b", "c"])
-    begin(model, [f"n{at}" for at in range(20)], mapping)
-    step(model, overlap(model, 30))
-    step(model, Switch("complete"))
-    bound = cost.bytes_to_switch(model, Schema([Feature("z")]), mapping)
-    held = model.pipeline.nbytes
-    begin(model, ["z"], mapping)
-    step(model, overlap(model, 30))
-    assert bound >= model.pipeline.nbytes > held
-
-
 async def test_the_memory_of_a_change_is_counted_at_once():
     """Two models and a mapping take the room of several: that is known as soon as they are there, and when they go."""
     model = made()
