@@ -43,13 +43,6 @@ def test_null_restores_the_default():
     assert Config.parse({**BODY, "watch": None}).canonical == changed(other, asked).canonical
 
 
-def test_an_action_needs_a_test_that_triggers_it():
-    """The tests cannot be removed from a model that acts on them unless the action goes as well."""
-    acting = Config.parse({**BODY, "on_drift": "reset"})
-    assert "on_drift" in refused({"watch": None}, acting)
-    assert "report" == changed(acting, {"watch": None, "on_drift": None}).on_drift
-
-
 def test_the_fields_that_differ_are_named():
     """They are compared by meaning: an explicit default is no difference, false is not 0."""
     assert [] == fields_changed(CONFIG, changed(CONFIG, {"missing": "error", "tags": {}}))
