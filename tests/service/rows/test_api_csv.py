@@ -83,6 +83,8 @@ async def test_words_for_missing_values_among_categories(api):
     body = {"columns": ["x", "day"], "data": data, "labels": [1, 2, 3]}
     expected = await api.post(f"{paths[1]}/feedback/batch", body)
     assert {**expected, "incarnation": answer["incarnation"]} == answer
+    strict = await api.new(RLS, features=declared)
+    await api.post(f"{strict}/feedback/batch?label=y", content="x,day,y\n1,null,1\n", headers=CSV)
 
 
 @pytest.mark.parametrize("cell", ['"0,5"', '"1.000,5"'])
