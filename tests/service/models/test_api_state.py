@@ -49,6 +49,18 @@ async def test_snapshots_are_listed_and_restored(api):
     assert (7, 5, "restore") == (shown["version"], shown["rows"], shown["metrics"]["marks"][-1]["kind"])
 
 
+@pytest.mark.parametrize("way", ["restore", "import"])
+async def test_ids_stay_seen(api, way):
+    """They belong to the name, not to the state: what was learned after it is not learned again."""
+    path = await api.learnt()
+    await api.post(f"{path}/snapshots", status=201)
+    exported = await api.state(path)
+    first = await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "late"})
+    await (api.post(f"{path}/restore", {"version": 3}) if way == "restore" else api.imports(path, exported, 200))
+    assert {**first, "duplicate": True} == await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "late"})
+    assert 3 == (await api.get(path))["rows"]
+
+
 async def test_a_repeated_reset_or_restore_changes_nothing(api):
     """With the same Idempotency-Key: rows that were learned in between stay learned; another body is a conflict."""
     path = await api.learnt(rows=5)
