@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from core.config import Config
 from core.config.scoring import FADING, ROW_NUMBERS, WINDOW
+from core.entry import Challenge
 from core.metrics import ClassificationMetrics, RegressionMetrics, classification_batch, prequential, regression_batch
 from core.metrics.class_kernels import AS_NOW, GONE, NOTHING, P_TRUE
 from core.metrics.intervals import Intervals
 from core.metrics.prequential import MARKS_MAX, Marks
-from core.model import Model
+from core.model import Model, read
 from tests.core.metrics.prequential_oracle import (
     SPANS,
     assert_close,
@@ -310,11 +311,13 @@ def test_a_weight_belongs_to_one_fading_factor():
 
 
 def test_a_model_scores_as_its_configuration_says():
-    """For both tasks; the defaults of the configuration equal those of the metrics."""
+    """For both tasks, and for a challenger; the defaults of the configuration equal those of the metrics."""
     assert (prequential.WINDOW, prequential.FADING) == (WINDOW.default, FADING.default)
     for task in ("classification", "regression"):
-        report = Fed({"task": task, "metrics": {"window": 50, "fading": 0.95}}).report
-        assert (50, 0.95) == (report["window"]["size"], report["fading"]["factor"])
+        model = Fed({"task": task, "metrics": {"window": 50, "fading": 0.95}})
+        model.commit(Challenge("other", {"algorithm": "rls"}, 1))
+        for report in (model.report, read.learner_metrics(model.machine.challengers["other"].parts)):
+            assert (50, 0.95) == (report["window"]["size"], report["fading"]["factor"])
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -164,6 +164,8 @@ async def test_a_challenger_that_is_not_shown_to_be_better_is_promoted_by_force_
     model = told.json()
     assert ("dfop", 40, 20) == (model["config"]["algorithm"], model["rows"], model["info"]["learner_rows"])
     assert [3] == await versions(api, path)
+    missing = problem(await promote(api, path, "nobody"), 404, "challenger")
+    assert ["previous"] == missing["errors"][0]["allowed"]
     assert "rls" == (await promote(api, path, "previous")).json()["config"]["algorithm"]
     assert "learner_rows" not in (await api.get(path))["info"]
 
