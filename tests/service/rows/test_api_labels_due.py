@@ -63,6 +63,16 @@ async def test_what_could_not_be_learned_is_found_again(api, monkeypatch):
     assert 1 == (await until(api, path, 1))["rows"]
 
 
+async def test_a_label_that_looks_like_another_is_refused(api):
+    """Each of its rows would be refused when it is due; other changes are taken."""
+    path = await api.new({"algorithm": "rls", "task": "classification", "features": ["a", "b"]})
+    await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": True})
+    due = {"labels_due": {"after_s": 1, "then": {"label": "true"}}}
+    refused = problem(await api.client.patch(path, json=due), 422)
+    assert ["labels_due.then.label"] == [one["field"] for one in refused["errors"]]
+    assert 200 == (await api.client.patch(path, json={"on_drift": "reset"})).status_code
+
+
 async def test_silence_that_is_dropped_teaches_nothing(api):
     """It expires after after_s instead of the service's own time."""
     path = await api.new(DFOP, labels_due={"after_s": 1, "then": "drop"})
