@@ -98,18 +98,16 @@ class DriftDetector(Holder):
     """
 
     layout = Layout(
-        {
-            "means": Array("windows", "D", axis=0, ordered=[(at.LOW, at.HIGH)]),
-            "tallies": Array(
-                "classes",
-                at.COUNTERS,
-                within=NOT_NEGATIVE,
-                places={(at.PAST, at.RECENT, at.COUNT, at.PARTIAL): WHOLE},
-                ordered=[(place, at.WRONG) for place in range(at.SUMS, at.COUNTERS)],
-                at="counters",
-            ),
-            "reference": Array("reference", within=NOT_NEGATIVE),
-        }
+        means=Array("windows", "D", axis=0, ordered=[(at.LOW, at.HIGH)]),
+        tallies=Array(
+            "classes",
+            at.COUNTERS,
+            within=NOT_NEGATIVE,
+            places={(at.PAST, at.RECENT, at.COUNT, at.PARTIAL): WHOLE},
+            ordered=[(place, at.WRONG) for place in range(at.SUMS, at.COUNTERS)],
+            at="counters",
+        ),
+        reference=Array("reference", within=NOT_NEGATIVE),
     )
     object_bytes = OBJECT_BYTES
     counts: Mapping[str, int] = {"started": 1}

@@ -47,7 +47,7 @@ class EpisodePlace(NamedTuple):
 class Episodes(Holder):
     """The episodes of one model, whose rows count from 1; 0 is before every row."""
 
-    layout = Layout({})
+    layout = Layout()
     object_bytes = 200
     counts: Mapping[str, int] = {"opened": ROWS_MAX, "acted": ROWS_MAX}
 

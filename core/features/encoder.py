@@ -129,9 +129,9 @@ def _fill(X: Floats, moments: Floats, absorb: bool) -> None:
 
 
 _LAYOUTS: dict[object, Layout] = {
-    "error": Layout({}),
-    "zero": Layout({}),
-    "mean": Layout({"moments": Array(2, "D", places={0: WHOLE}, axis=0)}),
+    "error": Layout(),
+    "zero": Layout(),
+    "mean": Layout(moments=Array(2, "D", places={0: WHOLE}, axis=0)),
 }
 """The layout of the state, by how missing values are filled."""
 

@@ -82,11 +82,9 @@ class LagColumns(Holder):
     """
 
     layout = Layout(
-        {
-            "known": Array(1, within=Range(0.0, 1.0, whole=True)),
-            "features": Array("features", "D"),
-            "labels": Array("labels", "C"),
-        }
+        known=Array(1, within=Range(0.0, 1.0, whole=True)),
+        features=Array("features", "D"),
+        labels=Array("labels", "C"),
     )
     object_bytes = 400
 

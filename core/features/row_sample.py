@@ -40,9 +40,7 @@ def sample_bytes(width: int) -> int:
 class RowSample(Holder):
     """A sample of rows of D columns, a state machine over them."""
 
-    layout: ClassVar = Layout(
-        {"rows": Array("k", "D", at="held"), "largest": Array(1, within=Range(0.0, 1.0), at="largest")}
-    )
+    layout: ClassVar = Layout(rows=Array("k", "D", at="held"), largest=Array(1, within=Range(0.0, 1.0)))
     object_bytes: ClassVar = 300
 
     def __init__(self, seed: int, width: int) -> None:

@@ -53,13 +53,11 @@ _LARGE, _SMALL = 1e140, 1e-140
 
 _STATE_MAX = 4.0 * VALUE_MAX
 _ROBUST = Layout(
-    {
-        "moments": Array(2, "D", within=_STATE_MAX, places={1: NOT_NEGATIVE}, axis=0),
-        "buffer": Array("held", "D", within=_STATE_MAX, at="_buffered"),
-    }
+    moments=Array(2, "D", within=_STATE_MAX, places={1: NOT_NEGATIVE}, axis=0),
+    buffer=Array("held", "D", within=_STATE_MAX, at="_buffered"),
 )
 _STANDARD = _ROBUST.without("buffer")
-LAYOUTS = {"none": Layout({}), "standard": _STANDARD, "robust": _ROBUST, "minmax": _STANDARD}
+LAYOUTS = {"none": Layout(), "standard": _STANDARD, "robust": _ROBUST, "minmax": _STANDARD}
 _KINDS = {"standard": 0, "robust": 1, "minmax": 2}
 _IS_ROBUST, _IS_MINMAX = 1, 2
 

@@ -120,11 +120,9 @@ class Neighbours(RowLearner):
     """
 
     layout: ClassVar = Layout(
-        {
-            "held": Array("D", "rows", within=VALUE_MAX),
-            "labels": Array("rows", within=LABEL_MAX),
-            "tally": Array(1, within=WHOLE),
-        }
+        held=Array("D", "rows", within=VALUE_MAX),
+        labels=Array("rows", within=LABEL_MAX),
+        tally=Array(1, within=WHOLE),
     )
     object_bytes: ClassVar = 500
     deviates: ClassVar = True

@@ -17,7 +17,7 @@ OBSERVER = "observer"  # its id
 class Observer(RowLearner):
     """The learner behind ``observer``; its only state is the number of classes."""
 
-    layout: ClassVar = Layout({})
+    layout: ClassVar = Layout()
     object_bytes: ClassVar = 300
 
     def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:

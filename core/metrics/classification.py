@@ -151,40 +151,38 @@ class ClassificationMetrics(PrequentialMetrics):
 
     POINT = ("accuracy", "overall", "kappa", "no_change", "majority")
     layout = Layout(
-        {
-            "scalars": Array(
-                at.SCALARS,
-                places={
-                    ROWS: WHOLE,
-                    (at.LAST, at.LEADER): Range(-1.0, whole=True),
-                    at.WEIGHT: Range(1.0),
-                    STRIDE: NOT_NEGATIVE,
-                },
-            ),
-            "sums": Array(2, at.SUMS, within=NOT_NEGATIVE),
-            "classes": Array(
-                at.CLASS_ROWS,
-                "K",
-                within=NOT_NEGATIVE,
-                places={(*range(at.FADED),): WHOLE, at.PLACE: Range(0.0, at.PLACES_MAX, whole=True)},
-                axis=0,
-                at="by_class",
-            ),
-            "confusion": Array(2, "S", "S", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
-            "scores": Array(2, 2, "B", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
-            "ring": Array(
-                "ring",
-                at.RING,
-                within=Range(float(at.GONE), undefined=True),
-                places={
-                    at.GUESS: Range(float(at.GONE), whole=True),
-                    at.TRUTH: Range(0.0, whole=True),
-                    at.FLAGS: Range(0.0, 3.0, whole=True),
-                    (*range(at.R_LOSS, at.RING),): NOT_NEGATIVE._replace(undefined=True),
-                },
-            ),
-            "history": history_of(POINT),
-        }
+        scalars=Array(
+            at.SCALARS,
+            places={
+                ROWS: WHOLE,
+                (at.LAST, at.LEADER): Range(-1.0, whole=True),
+                at.WEIGHT: Range(1.0),
+                STRIDE: NOT_NEGATIVE,
+            },
+        ),
+        sums=Array(2, at.SUMS, within=NOT_NEGATIVE),
+        classes=Array(
+            at.CLASS_ROWS,
+            "K",
+            within=NOT_NEGATIVE,
+            places={(*range(at.FADED),): WHOLE, at.PLACE: Range(0.0, at.PLACES_MAX, whole=True)},
+            axis=0,
+            at="by_class",
+        ),
+        confusion=Array(2, "S", "S", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
+        scores=Array(2, 2, "B", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
+        ring=Array(
+            "ring",
+            at.RING,
+            within=Range(float(at.GONE), undefined=True),
+            places={
+                at.GUESS: Range(float(at.GONE), whole=True),
+                at.TRUTH: Range(0.0, whole=True),
+                at.FLAGS: Range(0.0, 3.0, whole=True),
+                (*range(at.R_LOSS, at.RING),): NOT_NEGATIVE._replace(undefined=True),
+            },
+        ),
+        history=history_of(POINT),
     )
 
     def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:

@@ -72,13 +72,11 @@ class PairedDifference(Holder):
     """The difference of two learners' losses, a state machine over the rows that both predicted."""
 
     layout = Layout(
-        {
-            "scalars": Array(
-                _SCALARS,
-                within=1e301,
-                places={(_ROWS, _LABELS): WHOLE, (_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2)): NOT_NEGATIVE},
-            )
-        }
+        scalars=Array(
+            _SCALARS,
+            within=1e301,
+            places={(_ROWS, _LABELS): WHOLE, (_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2)): NOT_NEGATIVE},
+        )
     )
 
     def __init__(self) -> None:

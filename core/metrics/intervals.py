@@ -198,22 +198,20 @@ class Intervals(Holder):
     """The intervals of a regression, a state machine over its scored rows."""
 
     layout = Layout(
-        {
-            "alphas": Array(len(LEVELS), len(STEPS), within=Range(0.0, 1.0)),
-            "weights": Shares(len(LEVELS), len(STEPS)),
-            "levels": Array(
-                len(LEVELS),
-                LEVEL_COLUMNS,
-                places={
-                    SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
-                    (OFFERED, COVERED): WHOLE,
-                    (FADING_OFFERED, FADING_COVERED): NOT_NEGATIVE,
-                },
-                ordered=[(COVERED, OFFERED), (FADING_COVERED, FADING_OFFERED)],
-            ),
-            "residuals": Array("residuals"),
-            "bits": Array("rows", within=Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)),
-        }
+        alphas=Array(len(LEVELS), len(STEPS), within=Range(0.0, 1.0)),
+        weights=Shares(len(LEVELS), len(STEPS)),
+        levels=Array(
+            len(LEVELS),
+            LEVEL_COLUMNS,
+            places={
+                SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
+                (OFFERED, COVERED): WHOLE,
+                (FADING_OFFERED, FADING_COVERED): NOT_NEGATIVE,
+            },
+            ordered=[(COVERED, OFFERED), (FADING_COVERED, FADING_OFFERED)],
+        ),
+        residuals=Array("residuals"),
+        bits=Array("rows", within=Range(0.0, 4.0 ** len(LEVELS) - 1.0, whole=True)),
     )
     counts: Mapping[str, int] = {"rows": ROWS_MAX}
 

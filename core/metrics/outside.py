@@ -32,17 +32,15 @@ class _Losses(Holder):
     """
 
     layout: ClassVar = Layout(
-        {
-            "scalars": Array(
-                _SCALARS,
-                places={
-                    (ROWS, SCORED, SINCE): WHOLE,
-                    AHEAD: Range(-1.0, 1.0, whole=True),
-                    (FADED, *range(SUMS, _SCALARS)): NOT_NEGATIVE,
-                },
-            ),
-            "ring": Array("ring", 2, within=Range(0.0, undefined=True)),
-        }
+        scalars=Array(
+            _SCALARS,
+            places={
+                (ROWS, SCORED, SINCE): WHOLE,
+                AHEAD: Range(-1.0, 1.0, whole=True),
+                (FADED, *range(SUMS, _SCALARS)): NOT_NEGATIVE,
+            },
+        ),
+        ring=Array("ring", 2, within=Range(0.0, undefined=True)),
     )
 
     def __init__(self, window: int, fading: float) -> None:

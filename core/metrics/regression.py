@@ -216,31 +216,29 @@ class RegressionMetrics(PrequentialMetrics):
 
     POINT = ("mse", "overall", "mae", "last_value", "paired", "paired_overall")
     layout = Layout(
-        {
-            "scalars": Array(
-                SCALARS,
-                places={
-                    ROWS: WHOLE,
-                    (LEVEL, F_LEVEL): Range(-ERROR_MAX, ERROR_MAX),
-                    (VAR, F_DEV): NOT_NEGATIVE,
-                    WEIGHT: Range(1.0),
-                    OCTAVE: Range(0.0, OCTAVES, whole=True),
-                },
-            ),
-            "series": Array(
-                3,
-                SERIES_COLUMNS,
-                places={SERIES_ROWS: WHOLE, (SQUARE, SIZE, *range(SERIES_FADING, SERIES_FADING + ERROR)): NOT_NEGATIVE},
-            ),
-            "errors": Array(2, "bins", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
-            "ring": Array(
-                "ring",
-                RING,
-                within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
-                places={0: Range(-ERROR_MAX, ERROR_MAX, undefined=True), 1: Range(-ERROR_MAX, ERROR_MAX)},
-            ),
-            "history": history_of(POINT),
-        }
+        scalars=Array(
+            SCALARS,
+            places={
+                ROWS: WHOLE,
+                (LEVEL, F_LEVEL): Range(-ERROR_MAX, ERROR_MAX),
+                (VAR, F_DEV): NOT_NEGATIVE,
+                WEIGHT: Range(1.0),
+                OCTAVE: Range(0.0, OCTAVES, whole=True),
+            },
+        ),
+        series=Array(
+            3,
+            SERIES_COLUMNS,
+            places={SERIES_ROWS: WHOLE, (SQUARE, SIZE, *range(SERIES_FADING, SERIES_FADING + ERROR)): NOT_NEGATIVE},
+        ),
+        errors=Array(2, "bins", within=NOT_NEGATIVE, places={0: WHOLE}, axis=0),
+        ring=Array(
+            "ring",
+            RING,
+            within=Range(-ERROR_MAX, ERROR_MAX, undefined=True),
+            places={0: Range(-ERROR_MAX, ERROR_MAX, undefined=True), 1: Range(-ERROR_MAX, ERROR_MAX)},
+        ),
+        history=history_of(POINT),
     )
 
     def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:

@@ -74,18 +74,16 @@ _FALL_MAX = 0.98 * _DENSE * np.exp(np.minimum(_AT[1:], _AT[:-1])) * (2.0 * _U_MA
 """How much lower than a knot the next one may be if the correction must be increasing; (KNOTS - 1,)."""
 
 LAYOUT = Layout(
-    {
-        "calibration": Array(
-            SIZE,
-            places={
-                SLOPE: Range(SLOPE_MIN, SLOPE_MAX),
-                CURVATURE: Range(_CURVATURE_FIRST[0], _CURVATURE_MAX),
-                SHARED: Range(0.0, 1.0, whole=True),
-                **dict.fromkeys(range(OFFSETS, WEIGHTS), Range(-OFFSET_MAX, OFFSET_MAX)),
-                **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX[1])),
-            },
-        )
-    }
+    calibration=Array(
+        SIZE,
+        places={
+            SLOPE: Range(SLOPE_MIN, SLOPE_MAX),
+            CURVATURE: Range(_CURVATURE_FIRST[0], _CURVATURE_MAX),
+            SHARED: Range(0.0, 1.0, whole=True),
+            **dict.fromkeys(range(OFFSETS, WEIGHTS), Range(-OFFSET_MAX, OFFSET_MAX)),
+            **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX[1])),
+        },
+    )
 )
 
 

@@ -69,7 +69,7 @@ class NumberAnswers(Holder):
         span (3,)    least and largest label, and the number of labels
     """
 
-    layout = Layout({"span": Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)])})
+    layout = Layout(span=Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)]))
     regression = True
     costs = None
     retired: tuple[Label, ...] = ()

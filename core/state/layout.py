@@ -2,11 +2,11 @@
 
 A holder of state (a learner, a scaler, a mixture ...) declares its arrays by their names in the state:
 
-    LAYOUT = Layout({
-        "weights": Array("m", "D", within=1e200, at="W"),
-        "covariance": Symmetric("D", within=1e200, at="Q"),
-        "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
-    })
+    LAYOUT = Layout(
+        weights=Array("m", "D", within=1e200, at="W"),
+        covariance=Symmetric("D", within=1e200, at="Q"),
+        tally=Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
+    )
 
 Dimensions are numbers or names; ``at`` is the holder's attribute if it differs from the array's name. Then
 
@@ -190,13 +190,13 @@ def _side(packed: Floats) -> int:
 class Layout:
     """The arrays of a state by name; see above."""
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self.arrays = dict(arrays)
+    def __init__(self, **arrays: Array) -> None:
+        self.arrays = arrays
         self._attributes = {name: array.at or name for name, array in self.arrays.items()}
 
     def without(self, *names: str) -> "Layout":
         """The layout of a state that lacks some arrays."""
-        return Layout({name: array for name, array in self.arrays.items() if name not in names})
+        return Layout(**{name: array for name, array in self.arrays.items() if name not in names})
 
     def to_arrays(self, holder: object) -> dict[str, NDArray[Any]]:
         """Copies of a holder's arrays in the form of the state."""

@@ -72,16 +72,14 @@ class KernelMapping(FeatureRecovery):
 
     kind = "kernel"
     layout = Layout(
-        {
-            "stored": Array("stored", "columns", within=INPUT),
-            "errors": Array(2, "targets", within=NOT_NEGATIVE),
-            "mean": Array("targets", within=INPUT),
-            "Z": Array("kept", "sources"),
-            "A": Array("kept", "targets"),
-            "centre": Array("columns", within=INPUT),
-            "scale": Array("sources", within=NOT_NEGATIVE),
-            "ridge": RIDGE_ARRAY,
-        }
+        stored=Array("stored", "columns", within=INPUT),
+        errors=Array(2, "targets", within=NOT_NEGATIVE),
+        mean=Array("targets", within=INPUT),
+        Z=Array("kept", "sources"),
+        A=Array("kept", "targets"),
+        centre=Array("columns", within=INPUT),
+        scale=Array("sources", within=NOT_NEGATIVE),
+        ridge=RIDGE_ARRAY,
     )
     kept_max = STORED_MAX
 

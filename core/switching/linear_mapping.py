@@ -48,17 +48,15 @@ SUM_MAX = 5.0 * ROWS_MAX * INPUT_MAX**2  # of products of deviations, each at mo
 DENSE_MAX = 2**16  # numbers of a mapping that is kept as it is, without factors
 _ENTRY, _SUM = Range(-ENTRY_MAX, ENTRY_MAX), Range(-SUM_MAX, SUM_MAX)
 _LAYOUT = Layout(
-    {
-        "mean": Array("columns", within=INPUT),
-        "errors": Array(2, "targets", within=NOT_NEGATIVE),
-        "M": Array("sources", "targets", within=_ENTRY),
-        "left": Array("rank", "sources", within=_ENTRY),
-        "right": Array("rank", "targets", within=_ENTRY),
-        "centre": Array("columns", within=INPUT),
-        "ridge": RIDGE_ARRAY,
-        "S": Array("sources", "columns", within=_SUM),
-        "stored": Array("rows", "columns", within=INPUT),
-    }
+    mean=Array("columns", within=INPUT),
+    errors=Array(2, "targets", within=NOT_NEGATIVE),
+    M=Array("sources", "targets", within=_ENTRY),
+    left=Array("rank", "sources", within=_ENTRY),
+    right=Array("rank", "targets", within=_ENTRY),
+    centre=Array("columns", within=INPUT),
+    ridge=RIDGE_ARRAY,
+    S=Array("sources", "columns", within=_SUM),
+    stored=Array("rows", "columns", within=INPUT),
 )
 
 

@@ -157,11 +157,9 @@ class Mixture(Holder):
     """
 
     layout = Layout(
-        {
-            "weights": Shares("experts"),
-            "losses": Array("experts", within=NOT_NEGATIVE),
-            "tally": Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)], at="counters"),
-        }
+        weights=Shares("experts"),
+        losses=Array("experts", within=NOT_NEGATIVE),
+        tally=Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)], at="counters"),
     )
     counts: Mapping[str, int] = {"first_row": ROWS_MAX}
 

@@ -84,18 +84,16 @@ class Horizon(Holder):
     """
 
     layout = Layout(
-        {
-            "state": Array(
-                5,
-                places={
-                    ROWS: WHOLE,
-                    USUAL: Range(0.0, 1.0),
-                    RECENT: Range(0.0, BLOCK, whole=True),
-                    AGE: Range(0.0, LIFE, whole=True),
-                    SHARE: Range(0.5 * FIXED_SHARE, 1.0 - 0.5 * FIXED_SHARE),
-                },
-            )
-        }
+        state=Array(
+            5,
+            places={
+                ROWS: WHOLE,
+                USUAL: Range(0.0, 1.0),
+                RECENT: Range(0.0, BLOCK, whole=True),
+                AGE: Range(0.0, LIFE, whole=True),
+                SHARE: Range(0.5 * FIXED_SHARE, 1.0 - 0.5 * FIXED_SHARE),
+            },
+        )
     )
 
     def __init__(self) -> None:

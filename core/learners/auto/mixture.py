@@ -52,19 +52,15 @@ class ExpertMixture(Holder):
 
     layouts: ClassVar = {
         False: Layout(
-            {
-                "table": Array(9, "E", axis=0, places=_ANY | _CLASSES),
-                "tally": Array(5, places=_CLASS_COUNTERS, at="counters"),
-                "labels": Array(2, "after", "K", within=Range(0.0, mixing.COUNT_MAX)),
-            }
+            table=Array(9, "E", axis=0, places=_ANY | _CLASSES),
+            tally=Array(5, places=_CLASS_COUNTERS, at="counters"),
+            labels=Array(2, "after", "K", within=Range(0.0, mixing.COUNT_MAX)),
         ),
         True: Layout(
-            {
-                "table": Array(5, "E", axis=0, places=_ANY | {mixing.FIGURE: _LOSS}),
-                "tally": Array(6, places=_NUMBER_COUNTERS, ordered=[_SPAN], at="counters"),
-                "gains": Array(2, "B", "B", within=stacks.GAIN_MAX),
-                "stacks": Array(2, "B", within=stacks.WEIGHT_MAX, at="stacked"),
-            }
+            table=Array(5, "E", axis=0, places=_ANY | {mixing.FIGURE: _LOSS}),
+            tally=Array(6, places=_NUMBER_COUNTERS, ordered=[_SPAN], at="counters"),
+            gains=Array(2, "B", "B", within=stacks.GAIN_MAX),
+            stacks=Array(2, "B", within=stacks.WEIGHT_MAX, at="stacked"),
         ),
     }
     object_bytes: ClassVar = 600

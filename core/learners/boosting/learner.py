@@ -31,16 +31,14 @@ class Boosting(RowLearner):
     """
 
     layout: ClassVar = Layout(
-        {
-            "held": Array("rows", "D", within=VALUE_MAX),
-            "labels": Array("rows", within=LABEL_MAX),
-            "scores": Array("rows", "K", within=SCORE_MAX),
-            "trees": Array("trees", INNER, 2, places={0: WHOLE}),
-            "leaves": Array("trees", LEAVES, "K", within=SCORE_MAX),
-            "bias": Array("K", within=SCORE_MAX),
-            "edges": Array("D", EDGES),
-            "tally": Array(2, within=NOT_NEGATIVE, places={0: WHOLE}),
-        }
+        held=Array("rows", "D", within=VALUE_MAX),
+        labels=Array("rows", within=LABEL_MAX),
+        scores=Array("rows", "K", within=SCORE_MAX),
+        trees=Array("trees", INNER, 2, places={0: WHOLE}),
+        leaves=Array("trees", LEAVES, "K", within=SCORE_MAX),
+        bias=Array("K", within=SCORE_MAX),
+        edges=Array("D", EDGES),
+        tally=Array(2, within=NOT_NEGATIVE, places={0: WHOLE}),
     )
     object_bytes: ClassVar = 1000
     deviates: ClassVar = True

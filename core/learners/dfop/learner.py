@@ -68,17 +68,15 @@ class Dfop(LinearLearner):
     """
 
     layout: ClassVar = Layout(
-        {
-            "weights": Array("K", "columns", "D", within=kernels.STATE_MAX, at="W"),
-            "covariance": Symmetric("K", "D", within=kernels.STATE_MAX, at="Q"),
-            "precision": Symmetric("K", "D", within=kernels.STATE_MAX, diagonal=POSITIVE, at="R"),
-            "power": Array("K", "D", within=Range(0.0, kernels.STATE_MAX), at="mean_square"),
-            "tally": Array("K", 4, within=Range(0.0, kernels.STATE_MAX), places={kernels.ROWS: WHOLE}, at="counters"),
-            "mixing": Shares("K"),
-            "loss": Array(1, within=Range(0.0, kernels.PREDICTION_MAX)),
-            "span": Array(2, ordered=[(0, 1)]),
-            "calibration": CALIBRATION,
-        }
+        weights=Array("K", "columns", "D", within=kernels.STATE_MAX, at="W"),
+        covariance=Symmetric("K", "D", within=kernels.STATE_MAX, at="Q"),
+        precision=Symmetric("K", "D", within=kernels.STATE_MAX, diagonal=POSITIVE, at="R"),
+        power=Array("K", "D", within=Range(0.0, kernels.STATE_MAX), at="mean_square"),
+        tally=Array("K", 4, within=Range(0.0, kernels.STATE_MAX), places={kernels.ROWS: WHOLE}, at="counters"),
+        mixing=Shares("K"),
+        loss=Array(1, within=Range(0.0, kernels.PREDICTION_MAX)),
+        span=Array(2, ordered=[(0, 1)]),
+        calibration=CALIBRATION,
     )
 
     further_columns: ClassVar = 1

@@ -23,10 +23,8 @@ class GradientDescent(LinearLearner):
     """
 
     layout: ClassVar = Layout(
-        {
-            "weights": Array("columns", "D", within=WEIGHT_MAX, at="W"),
-            "tally": Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
-        }
+        weights=Array("columns", "D", within=WEIGHT_MAX, at="W"),
+        tally=Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
     )
 
     object_bytes: ClassVar = 500

@@ -57,17 +57,15 @@ class Ga2m(RowLearner):
     """
 
     layout: ClassVar = Layout(
-        {
-            "weights": Array("cells", "columns", within=NUMBER_MAX, at="W"),
-            "gradients": Array("cells", "columns", within=NOT_NEGATIVE, at="G"),
-            "labels": Array(
-                6,
-                within=SQUARE_MAX,
-                places={ROWS: WHOLE, VARIANCE: NOT_NEGATIVE, NOISE: NOT_NEGATIVE},
-                ordered=[(LOW, HIGH)],
-            ),
-            "rows": Array(1, within=WHOLE),
-        }
+        weights=Array("cells", "columns", within=NUMBER_MAX, at="W"),
+        gradients=Array("cells", "columns", within=NOT_NEGATIVE, at="G"),
+        labels=Array(
+            6,
+            within=SQUARE_MAX,
+            places={ROWS: WHOLE, VARIANCE: NOT_NEGATIVE, NOISE: NOT_NEGATIVE},
+            ordered=[(LOW, HIGH)],
+        ),
+        rows=Array(1, within=WHOLE),
     )
     object_bytes: ClassVar = 500
     deviates: ClassVar = True

@@ -57,25 +57,23 @@ class DynamicOdm(LinearLearner):
     """
 
     layout: ClassVar = Layout(
-        {
-            "weights": Array("columns", "K", "D", within=CANDIDATE_MAX, at="W"),
-            "shares": Shares("K"),
-            "losses": Array("K", within=NOT_NEGATIVE),
-            "tally": Array(
-                6,
-                places={
-                    kernels.ROWS: WHOLE,
-                    kernels.COUNT: WHOLE,
-                    kernels.SQUARE: Range(0.0, SQUARE_MAX),
-                    kernels.MARGIN: Range(-kernels.MARGIN_MAX, kernels.MARGIN_MAX),
-                    kernels.MARGIN_VARIANCE: Range(0.0, (2.0 * kernels.MARGIN_MAX) ** 2),
-                    kernels.FORGOTTEN: WHOLE,
-                },
-                ordered=[(kernels.FORGOTTEN, kernels.ROWS)],
-                at="counters",
-            ),
-            "calibration": CALIBRATION,
-        }
+        weights=Array("columns", "K", "D", within=CANDIDATE_MAX, at="W"),
+        shares=Shares("K"),
+        losses=Array("K", within=NOT_NEGATIVE),
+        tally=Array(
+            6,
+            places={
+                kernels.ROWS: WHOLE,
+                kernels.COUNT: WHOLE,
+                kernels.SQUARE: Range(0.0, SQUARE_MAX),
+                kernels.MARGIN: Range(-kernels.MARGIN_MAX, kernels.MARGIN_MAX),
+                kernels.MARGIN_VARIANCE: Range(0.0, (2.0 * kernels.MARGIN_MAX) ** 2),
+                kernels.FORGOTTEN: WHOLE,
+            },
+            ordered=[(kernels.FORGOTTEN, kernels.ROWS)],
+            at="counters",
+        ),
+        calibration=CALIBRATION,
     )
 
     object_bytes: ClassVar = 2000

@@ -50,34 +50,32 @@ class Vigo(RowLearner):
     """
 
     layout: ClassVar = Layout(
-        {
-            "scatter": Triangle("K", "D", within=STATE_MAX, at="A"),
-            "factor": Triangle("K", "D", within=STATE_MAX, diagonal=POSITIVE, at="L"),
-            "waiting": Triangle("K", "D", within=STATE_MAX, at="S"),
-            "means": Array("K", 2, "D", within=STATE_MAX),
-            "classes": Array(
-                "K",
-                STATS,
-                within=STATE_MAX,
-                places={at.NU: Range(1.0), at.ROWS: WHOLE, at.WAITING: WHOLE}
-                | dict.fromkeys((at.BETA, at.SHARE, at.EXPONENT, at.RATIO), NOT_NEGATIVE),
-                at="stats",
-            ),
-            "features": Array(
-                FEATURES,
-                "D",
-                within=STATE_MAX,
-                places={at.SQUARES: NOT_NEGATIVE, at.KNOWN: NOT_NEGATIVE},
-                axis=0,
-                ordered=[(at.LOW, at.HIGH)],
-            ),
-            "tally": Array(
-                COUNTERS,
-                within=Range(0.0, STATE_MAX),
-                places={at.SEEN: WHOLE, at.STAGE: Range(0.0, 1.0, whole=True)},
-                at="counters",
-            ),
-        }
+        scatter=Triangle("K", "D", within=STATE_MAX, at="A"),
+        factor=Triangle("K", "D", within=STATE_MAX, diagonal=POSITIVE, at="L"),
+        waiting=Triangle("K", "D", within=STATE_MAX, at="S"),
+        means=Array("K", 2, "D", within=STATE_MAX),
+        classes=Array(
+            "K",
+            STATS,
+            within=STATE_MAX,
+            places={at.NU: Range(1.0), at.ROWS: WHOLE, at.WAITING: WHOLE}
+            | dict.fromkeys((at.BETA, at.SHARE, at.EXPONENT, at.RATIO), NOT_NEGATIVE),
+            at="stats",
+        ),
+        features=Array(
+            FEATURES,
+            "D",
+            within=STATE_MAX,
+            places={at.SQUARES: NOT_NEGATIVE, at.KNOWN: NOT_NEGATIVE},
+            axis=0,
+            ordered=[(at.LOW, at.HIGH)],
+        ),
+        tally=Array(
+            COUNTERS,
+            within=Range(0.0, STATE_MAX),
+            places={at.SEEN: WHOLE, at.STAGE: Range(0.0, 1.0, whole=True)},
+            at="counters",
+        ),
     )
     object_bytes: ClassVar = 2000
     kind: ClassVar = at.VIGO

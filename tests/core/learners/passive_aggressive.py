@@ -31,11 +31,9 @@ class PassiveAggressive(LinearLearner):
     """The learner behind ``passive_aggressive``."""
 
     layout: ClassVar = Layout(
-        {
-            "weights": Array("columns", "D", within=WEIGHT_MAX, at="W"),
-            "rows": Array(1, within=WHOLE),
-            "calibration": CALIBRATION,
-        }
+        weights=Array("columns", "D", within=WEIGHT_MAX, at="W"),
+        rows=Array(1, within=WHOLE),
+        calibration=CALIBRATION,
     )
 
     def __init__(self, spec: Spec) -> None:

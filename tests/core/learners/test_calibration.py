@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from core.learners.calibration import CALIBRATION, classify_rows, fresh_calibration
 from core.state.layout import Layout
 
-LAYOUT = Layout({"slope": CALIBRATION})
+LAYOUT = Layout(slope=CALIBRATION)
 WILD = arrays(np.float64, (3, 4), elements=st.floats(-1e300, 1e300))
 NO_WEIGHTS = np.empty(0)
 SLOPES = st.sampled_from([0.05, 1.0, 25.0])

@@ -25,15 +25,13 @@ from core.state.layout import (
 from tests.core.state.hostile import hostile
 
 LAYOUT = Layout(
-    {
-        "weights": Array("m", "D", within=9.0, at="W"),
-        "covariance": Symmetric("D", diagonal=POSITIVE, at="Q"),
-        "factors": Triangle("K", "D", within=50.0, diagonal=POSITIVE),
-        "shares": Shares("K"),
-        "ranges": Array(2, "D", places={0: Range(high=0.0)}, axis=0, ordered=[(0, 1)]),
-        "tally": Array(3, within=NOT_NEGATIVE, places={0: WHOLE}, ordered=[(1, 2)], at="counters"),
-        "curve": Array("n", within=Range(0.0, 1.0, undefined=True)),
-    }
+    weights=Array("m", "D", within=9.0, at="W"),
+    covariance=Symmetric("D", diagonal=POSITIVE, at="Q"),
+    factors=Triangle("K", "D", within=50.0, diagonal=POSITIVE),
+    shares=Shares("K"),
+    ranges=Array(2, "D", places={0: Range(high=0.0)}, axis=0, ordered=[(0, 1)]),
+    tally=Array(3, within=NOT_NEGATIVE, places={0: WHOLE}, ordered=[(1, 2)], at="counters"),
+    curve=Array("n", within=Range(0.0, 1.0, undefined=True)),
 )
 SIZES = {"m": 2, "D": 3}
 
