@@ -47,16 +47,20 @@ IntervalBounds = tuple[tuple[float, float] | None, ...]
 """Intervals of all ``LEVELS``, low and high, as returned with a prediction; None: there were too few residuals."""
 
 
-def direct(kernel: _Kernel) -> _Kernel:
-    """A compiled kernel of one signature, callable from Python without Numba's search for the signature.
+def direct(signature: Any, **options: Any) -> Callable[[_Kernel], _Kernel]:
+    """Compile a kernel of one signature, callable from Python without Numba's search for the signature.
 
     This saves a third of the cost of a call, and most type checks: arrays must have exactly the declared types, of
     which only the number of axes and the item size are compared. Calls between kernels are not affected.
     """
-    compiled: Any = kernel
-    (signature,) = compiled.signatures
-    found: _Kernel = compiled.get_overload(signature)
-    return found
+    from numba import njit  # noqa: PLC0415  large, and not for every process that imports this module
+
+    def compiled(kernel: _Kernel) -> _Kernel:
+        dispatcher: Any = njit(signature, cache=True, nogil=True, **options)(kernel)
+        found: _Kernel = dispatcher.get_overload(*dispatcher.signatures)
+        return found
+
+    return compiled
 
 
 class Prediction(Struct, gc=False):

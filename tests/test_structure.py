@@ -34,7 +34,7 @@ def _may_take_many(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether Numba compiles it, so that it takes each array by itself, or it is a route."""
     decorators = [*map(ast.unparse, function.decorator_list)]
     names = {text.partition("(")[0].rpartition(".")[2] for text in decorators}
-    return bool(names & ROUTES) or any("njit" in text for text in decorators)
+    return bool(names & {*ROUTES, "njit", "direct"})
 
 
 def _exported(tree: ast.Module) -> Iterator[str]:

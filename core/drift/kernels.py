@@ -198,12 +198,7 @@ def _collect(reference: Floats, loss: float) -> None:
         reference[REFERENCE:] = 0.0
 
 
-@direct
-@njit(
-    f"UniTuple(i8, 3)({ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, i8, f8[:,::1], f8[:,::1], f8[::1], f8[::1])",
-    cache=True,
-    nogil=True,
-)
+@direct(f"UniTuple(i8, 3)({ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, i8, f8[:,::1], f8[:,::1], f8[::1], f8[::1])")
 def absorb_rows(
     X: Floats, classes: Ints, loss: Floats, row: int, M: Floats, T: Floats, reference: Floats, limits: Floats
 ) -> tuple[int, int, int]:

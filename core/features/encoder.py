@@ -86,8 +86,7 @@ def time_columns(seconds: float, X: Floats, row: int, at: int) -> None:
     X[row, at + 6] = elapsed - FIRST_DAY
 
 
-@direct
-@njit(f"b1({ROWS_IN})", cache=True)
+@direct(f"b1({ROWS_IN})")
 def _any_missing(raw: Floats) -> bool:
     for value in raw.flat:  # noqa: SIM110  (compiled: a loop is the fast form)
         if np.isnan(value):

@@ -188,8 +188,7 @@ def _newer(X: Floats, i: int, t: int, kind: int, moments: Floats, buffer: Floats
         _next_row(X, i, 1.0 / t, np.inf, moments, newer)
 
 
-@direct
-@njit(f"void({ROWS_IN}, i8, i8, b1, {TABLE}, {TABLE}, {TABLE})", cache=True, nogil=True)
+@direct(f"void({ROWS_IN}, i8, i8, b1, {TABLE}, {TABLE}, {TABLE})")
 def _scale_rows(X: Floats, rows: int, kind: int, absorb: bool, moments: Floats, buffer: Floats, Z: Floats) -> None:
     """Absorb each row, then scale it; without ``absorb``, scale each as if it were the only next row."""
     robust = kind == _IS_ROBUST

@@ -90,8 +90,7 @@ def _answer(
     value[row] = best
 
 
-@direct
-@njit(f"void({ROWS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, i8, b1, {CLASSES}, {TABLE})", cache=True, nogil=True)
+@direct(f"void({ROWS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, i8, b1, {CLASSES}, {TABLE})")
 def answer_and_keep(
     X: Floats, y: Floats, held: Floats, labels: Floats, rows: int, numbers: bool, value: Ints, out: Floats
 ) -> None:

@@ -90,12 +90,7 @@ def _answer(r: Floats, order: Ints, costs: Floats, gone: Ints, known: int, rows:
     return best
 
 
-@direct
-@njit(
-    f"Tuple(({CLASSES}, {TABLE}))({ROWS_IN}, {CLASSES}, {VECTOR}, {CLASSES}, {VECTOR}, {VECTOR}, i8, f8)",
-    cache=True,
-    nogil=True,
-)
+@direct(f"Tuple(({CLASSES}, {TABLE}))({ROWS_IN}, {CLASSES}, {VECTOR}, {CLASSES}, {VECTOR}, {VECTOR}, i8, f8)")
 def answer_rows(
     p: Floats, order: Ints, costs: Floats, gone: Ints, counts: Floats, calibration: Floats, labels: int, rows: float
 ) -> tuple[Ints, Floats]:
@@ -118,12 +113,9 @@ def answer_rows(
     return predicted, q
 
 
-@direct
-@njit(
+@direct(
     f"b1({CLASSES_IN}, {ROWS_IN}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {VECTOR}, {CLASSES}, {VECTOR}, b1, b1, b1, i8,"
-    f" f8, b1, {COUNTED}, {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})",
-    cache=True,
-    nogil=True,
+    f" f8, b1, {COUNTED}, {CLASSES}, {CLASSES}, {TABLE}, {VECTOR})"
 )
 def _absorb(
     value: Ints, p: Floats, truth: Ints, weights: Floats, order: Ints, costs: Floats, gone: Ints, calibration: Floats,

@@ -47,8 +47,7 @@ def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
         losses[i] = squared_error(values[i], y[i])
 
 
-@direct
-@njit(f"i8({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR}, {COUNTED_ERRORS}, {_INTERVALS})", cache=True, nogil=True)
+@direct(f"i8({VECTOR}, {NUMBERS_IN}, {VECTOR}, {VECTOR}, {COUNTED_ERRORS}, {_INTERVALS})")
 def _absorb(
     values: Floats, y: Floats, span: Floats, losses: Floats, scalars: Floats, series: Floats, errors: Floats,
     ring: Floats, history: Floats, fading: float, rows: int, alphas: Floats, weights: Floats, levels: Floats,

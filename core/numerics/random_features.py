@@ -62,8 +62,7 @@ def to_features(angles: Floats) -> None:
         angles[r] = _ROOT * (t + t * s * (low + high * (q * q)))
 
 
-@direct
-@njit(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[:,::1])", cache=True, nogil=True)
+@direct(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[:,::1])")
 def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> None:
     """Rows Z (n, d) and their features into out (n, d + R); sums in the order of the columns.
 

@@ -43,8 +43,7 @@ def _fill_words(state: Any, words: Words) -> None:
         words[k] = mix(state + np.uint64(k + 1) * GAMMA)
 
 
-@direct
-@njit("void(u8, u8, u8, f8[::1])", cache=True, nogil=True)
+@direct("void(u8, u8, u8, f8[::1])")
 def _fill(seed: Any, first: Any, word: Any, u: Floats) -> None:
     """Draws for the rows from ``first`` on."""
     start = mix(seed + GAMMA)

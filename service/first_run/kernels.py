@@ -30,6 +30,7 @@ class CannotCompile(RuntimeError):
     """The message says why, and what to do."""
 
 
+COMPILES = "core.contract.direct"
 Processor = tuple[str, str]  # name and features of what Numba compiles for, as its own keys have them
 GENERIC: Processor = ("generic", "")  # any of this architecture
 
@@ -57,8 +58,8 @@ class Kernels:
 
     @cached_property
     def modules(self) -> list[str]:
-        """Those that have kernels."""
-        return [name for name, path in self._sources.items() if "numba" in _imported(name, path)]
+        """Those that have kernels: they import Numba, or what compiles by it."""
+        return [name for name, path in self._sources.items() if {"numba", COMPILES} & _imported(name, path)]
 
     def closure(self, module: str) -> set[str]:
         """The module, and all modules of the package that importing it imports."""

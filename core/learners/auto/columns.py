@@ -4,7 +4,6 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from core.contract import ROWS_IN, TABLE, Floats, Ints, Spec, direct
 from core.features.lags import LagColumns, lagged_names
@@ -27,8 +26,7 @@ from core.numerics.random_features import RandomFeatures
 from core.state.envelope import Nested
 
 
-@direct
-@njit(f"void({ROWS_IN}, {TABLE})", cache=True, nogil=True)
+@direct(f"void({ROWS_IN}, {TABLE})")
 def _multiply(Z: Floats, out: Floats) -> None:
     """Rows Z (n, d) and their products z_i z_j, i <= j, into out (n, d + d (d + 1) / 2)."""
     d = Z.shape[1]

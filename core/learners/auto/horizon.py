@@ -21,7 +21,6 @@ Time-Changing Data with Adaptive Windowing, SDM 2007, for models that are built 
 import math
 
 import numpy as np
-from numba import njit
 
 from core.contract import CLASSES, CLASSES_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.numerics.weighting import FIXED_SHARE, LOSS_RATE
@@ -36,13 +35,7 @@ TEAM_BYTES_MAX = 4 * 2**20
 _DEVIATIONS = 3.0
 
 
-@direct
-@njit(
-    f"void({TABLE}, {TABLE}, {CLASSES_IN}, {VECTOR}, {VECTOR}, {CLASSES})",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
+@direct(f"void({TABLE}, {TABLE}, {CLASSES_IN}, {VECTOR}, {VECTOR}, {CLASSES})", error_model="numpy")
 def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, value: Ints) -> None:
     """Mix the probabilities of the old team, P, with those of the new one, Q, into P and its classes.
 

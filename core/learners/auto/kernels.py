@@ -157,11 +157,8 @@ def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> Non
     counters[LAST] = y + 1.0
 
 
-@direct
-@njit(
+@direct(
     f"void({CUBE}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {CUBE}, {VECTOR}, {CLASSES}, {TABLE})",
-    cache=True,
-    nogil=True,
     error_model="numpy",
 )
 def mix_classes(
@@ -227,11 +224,8 @@ def mix_classes(
         _copy(table, awake, own, True)
 
 
-@direct
-@njit(
+@direct(
     f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {CUBE}, {TABLE}, {VECTOR}, {VECTOR})",
-    cache=True,
-    nogil=True,
     error_model="numpy",
 )
 def mix_numbers(

@@ -140,12 +140,9 @@ def _replace_tree(
             scores[i, c] = min(max(scores[i, c], -SCORE_MAX), SCORE_MAX)
 
 
-@direct
-@njit(
+@direct(
     f"void({ROWS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, u1[:,::1], {TABLE}, {TABLE}, f8[:,:,::1], f8[:,:,::1], {VECTOR},"
-    f" {VECTOR}, i8, i8, f8, u8, b1, {CLASSES}, {TABLE})",
-    cache=True,
-    nogil=True,
+    f" {VECTOR}, i8, i8, f8, u8, b1, {CLASSES}, {TABLE})"
 )
 def learn_rows(
     X: Floats, y: Floats, held: Floats, labels: Floats, codes: Codes, edges: Floats, scores: Floats, trees: Floats,

@@ -183,8 +183,7 @@ def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, val
         classify_rows(scores, y, weights, bank[CALIBRATED:MIXING], value, out)
 
 
-@direct
-@njit(f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)", cache=True, nogil=True)
+@direct(f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)")
 def learn_rows(
     bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, value: Ints, out: Floats,
     member: int, row: int, refreshed: bool, only: bool,
@@ -218,8 +217,7 @@ def learn_rows(
     return K, 0, kernels.DONE
 
 
-@direct
-@njit(f"void({VECTOR}, {ROWS_IN}, {_SAID})", cache=True, nogil=True)
+@direct(f"void({VECTOR}, {ROWS_IN}, {_SAID})")
 def predict_rows(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
     """The predictions of n rows under the members' states, written as by ``learn_rows``."""
     none, outputs = np.empty(0), int(bank[OUTPUTS] + bank[REGRESSION])

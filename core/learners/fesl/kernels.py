@@ -104,12 +104,7 @@ def _length(x: Floats, d: int, e: Floats, counters: Floats, label: float, rate: 
     return rate * (math.sqrt(counters[SQUARES]) / math.sqrt(counters[GRADIENTS])) if counters[GRADIENTS] > 0.0 else 0.0
 
 
-@direct
-@njit(
-    f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, f8, b1, {CLASSES}, {TABLE})",
-    cache=True,
-    nogil=True,
-)
+@direct(f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, f8, b1, {CLASSES}, {TABLE})")
 def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Ints,
     out: Floats,

@@ -97,12 +97,7 @@ def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats, step
         W[cell, k] = min(max(W[cell, k] - share * steps[a], -WEIGHT_MAX), WEIGHT_MAX)
 
 
-@direct
-@njit(
-    f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, i8, i8, i8, f8, {TABLE}, {TABLE}, {TABLE}, {CLASSES})",
-    cache=True,
-    nogil=True,
-)
+@direct(f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, i8, i8, i8, f8, {TABLE}, {TABLE}, {TABLE}, {CLASSES})")
 def learn_rows(
     Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, rate: float, W: Floats, G: Floats,
     P: Floats, value: Ints,

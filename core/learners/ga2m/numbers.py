@@ -67,12 +67,7 @@ def _learn_number(W: Floats, P: Floats, found: Ints, labels: Floats, y: float, w
         P[cell, 0] = min(P[cell, 0] * (1.0 - gain) + _DRIFT * VARIANCE_FIRST * noise, VARIANCE_FIRST)
 
 
-@direct
-@njit(
-    f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, i8, i8, i8, {TABLE}, {TABLE}, {VECTOR}, {TABLE})",
-    cache=True,
-    nogil=True,
-)
+@direct(f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, i8, i8, i8, {TABLE}, {TABLE}, {VECTOR}, {TABLE})")
 def number_rows(
     Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, labels: Floats,
     out: Floats,

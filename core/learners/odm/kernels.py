@@ -125,13 +125,7 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
     counters[MARGIN_VARIANCE] = (1.0 - rate) * (counters[MARGIN_VARIANCE] + rate * d * d)
 
 
-@direct
-@njit(
-    f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, {VECTOR}, {CLASSES}, {_SAID})",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
+@direct(f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, {VECTOR}, {CLASSES}, {_SAID})", error_model="numpy")
 def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats,
     calibration: Floats, losses: Floats, epochs: Ints, value: Ints, p: Floats,

@@ -320,8 +320,7 @@ _STATE = types.NamedTuple(_PARTS, Gaussians)  # type: ignore[no-untyped-call]
 _FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
 
 
-@direct
-@njit(types.void(_ROWS_IN, _CUBE, _CUBE, _TABLE, int64[::1], _TABLE), cache=True, nogil=True)
+@direct(types.void(_ROWS_IN, _CUBE, _CUBE, _TABLE, int64[::1], _TABLE))
 def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints, p: Floats) -> None:
     """Classes (n,) and probabilities (n, K) of rows X (n, D) under the present state."""
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
@@ -330,8 +329,7 @@ def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints
         value[i] = _classify(L, means, stats, x, z, p, i)
 
 
-@direct
-@njit(_FOUND(_ROWS_IN, _LABELS, *_PARTS, int64[::1], _TABLE, _TABLE, int64), cache=True, nogil=True)
+@direct(_FOUND(_ROWS_IN, _LABELS, *_PARTS, int64[::1], _TABLE, _TABLE, int64))
 def learn_rows(
     X: Floats, y: Floats, A: Floats, L: Floats, S: Floats, means: Floats, stats: Floats, features: Floats,
     counters: Floats, constants: Floats, value: Ints, p: Floats, report: Floats, start: int
