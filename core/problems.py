@@ -11,6 +11,7 @@ A ``Param`` also documents what it checks. Where one sentence is not enough, a v
 it that is empty, or begins with a dot or a bracket, continues the validator's own path.
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -115,6 +116,14 @@ class Says:
         )
 
 
+_BOUNDS = {
+    "ge": (">=", operator.ge, "minimum"),
+    "gt": (">", operator.gt, "exclusiveMinimum"),
+    "le": ("<=", operator.le, "maximum"),
+    "lt": ("<", operator.lt, "exclusiveMaximum"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Param:
     """One parameter of an algorithm, described well enough to check it and to document it."""
@@ -123,10 +132,10 @@ class Param:
     kind: Literal["number", "integer", "boolean", "choice"]
     default: Any
     meaning: str  # one sentence; units; the paper's symbol and equation where there is one
-    minimum: float | None = None
-    maximum: float | None = None
-    exclusive_minimum: bool = False  # whether the minimum itself is refused
-    exclusive_maximum: bool = False
+    ge: float | None = None  # bounds as of pydantic's fields: at least, above, at most, below
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
     choices: tuple[str, ...] = ()  # allowed words of a "choice"; words that a number may also be (e.g. "auto")
     refusal: str = ""  # added to the message for a value out of range
 
@@ -156,11 +165,14 @@ class Param:
         raise Invalid.of(name, f"{expected} or one of the words" if self.choices else expected, self.allowed)
 
     def _in_range(self, value: Any, name: str) -> Any:
-        low = self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum))
-        high = self.maximum is not None and (value > self.maximum or (self.exclusive_maximum and value == self.maximum))
-        if low or high or not np.isfinite(value):
+        if not all(holds(value, bound) for _, holds, _, bound in self._bounds) or not np.isfinite(value):
             raise Invalid.of(name, f"is out of range{': ' + self.refusal if self.refusal else ''}", self.allowed)
         return value
+
+    @property
+    def _bounds(self) -> list[tuple[str, Callable[[Any, Any], bool], str, float]]:
+        """The sign, the test and the JSON Schema keyword of each bound, and the bound."""
+        return [(*known, bound) for name, known in _BOUNDS.items() if (bound := getattr(self, name)) is not None]
 
     @property
     def allowed(self) -> object:
@@ -169,9 +181,7 @@ class Param:
             return [True, False]
         if self.kind == "choice":
             return list(self.choices)
-        low = "" if self.minimum is None else f"{'> ' if self.exclusive_minimum else '>= '}{self.minimum:g}"
-        high = "" if self.maximum is None else f"{'< ' if self.exclusive_maximum else '<= '}{self.maximum:g}"
-        span = " and ".join(part for part in (low, high) if part) or f"any finite {self.kind}"
+        span = " and ".join(f"{sign} {bound:g}" for sign, _, _, bound in self._bounds) or f"any finite {self.kind}"
         return " or ".join([span, *(f'"{word}"' for word in self.choices)])
 
     def schema(self) -> dict[str, Any]:
@@ -179,11 +189,7 @@ class Param:
         described = {"default": self.default, "description": self.meaning}
         if self.kind == "choice":
             return {"type": "string", "enum": list(self.choices), **described}
-        span: dict[str, Any] = {"type": self.kind}
-        if self.minimum is not None:
-            span["exclusiveMinimum" if self.exclusive_minimum else "minimum"] = self.minimum
-        if self.maximum is not None:
-            span["exclusiveMaximum" if self.exclusive_maximum else "maximum"] = self.maximum
+        span = {"type": self.kind, **{keyword: bound for _, _, keyword, bound in self._bounds}}
         if self.choices:
             return {"anyOf": [span, {"type": "string", "enum": list(self.choices)}], **described}
         return {**span, **described}

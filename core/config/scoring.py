@@ -11,12 +11,11 @@ from typing import Annotated, Any, ClassVar
 from core.problems import Checked, Invalid, Param
 
 WINDOW = Param(
-    "window", "integer", 1000, "Rows of `window` in the metrics: the last ones. Default: 1000.", minimum=10,
-    maximum=100_000,
-)  # fmt: skip
+    "window", "integer", 1000, "Rows of `window` in the metrics: the last ones. Default: 1000.", ge=10, le=100_000
+)
 FADING = Param(
-    "fading", "number", 0.999, "Weight of a row relative to the next one in `fading`. Default: 0.999.", minimum=0.9,
-    maximum=0.999999,
+    "fading", "number", 0.999, "Weight of a row relative to the next one in `fading`. Default: 0.999.", ge=0.9,
+    le=0.999999,
 )  # fmt: skip
 ROW_NUMBERS = {"classification": 7, "regression": 4}  # numbers that the window keeps of a row, by task
 

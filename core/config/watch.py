@@ -22,11 +22,11 @@ KINDS = ("class_mean", "error_rate")
 ROWS_MAX = 1_000_000_000
 EPISODE_ROWS = Param(
     "episode_rows", "integer", 1000,
-    "Alarms within this many rows after an event's first one join it. Default: 1000.", minimum=0, maximum=ROWS_MAX,
+    "Alarms within this many rows after an event's first one join it. Default: 1000.", ge=0, le=ROWS_MAX,
 )  # fmt: skip
 COOLDOWN_ROWS = Param(
     "cooldown_rows", "integer", 0, "Events within this many rows after an event are listed and streamed, but trigger "
-    "no action and no webhook. Default: 0.", minimum=0, maximum=ROWS_MAX,
+    "no action and no webhook. Default: 0.", ge=0, le=ROWS_MAX,
 )  # fmt: skip
 UNLABELLED = Param(
     "unlabelled", "boolean", False, "Whether to test features and predictions of tracked rows before their labels "

@@ -67,13 +67,8 @@ WINDOWS = 4.0  # number of recent windows in one error test
 OBJECT_BYTES = 900  # memory of the objects around the arrays
 
 
-DELTA = Param(
-    "delta", "number", 0.05, "Bound on the chance of a false alarm. Default: 0.05.", minimum=0.0, maximum=1.0,
-    exclusive_minimum=True, exclusive_maximum=True,
-)  # fmt: skip
-BATCH_SIZE = Param(
-    "batch_size", "integer", 200, "Rows of a class in a recent window. Default: 200.", minimum=2, maximum=10_000
-)
+DELTA = Param("delta", "number", 0.05, "Bound on the chance of a false alarm. Default: 0.05.", gt=0.0, lt=1.0)
+BATCH_SIZE = Param("batch_size", "integer", 200, "Rows of a class in a recent window. Default: 200.", ge=2, le=10_000)
 
 
 class WatchTest(Checked):

@@ -21,7 +21,12 @@ RANDOM_FEATURES = Param(
     0,
     "Number of random Fourier features to add to the columns, for nonlinear effects; 100 is a good start. They need "
     "columns of similar scale, so use scaling. The model then has no weights to show.",
-    minimum=0,
-    maximum=10_000,
+    ge=0,
+    le=10_000,
 )
 FEATURE_OBJECT_BYTES = 600  # memory of the objects around random features
+
+
+def variant(meaning: str, default: str = "default") -> Param:
+    """The choice between our form of an algorithm, the default, and the paper's."""
+    return Param("variant", "choice", default, meaning, choices=(default, "paper"))

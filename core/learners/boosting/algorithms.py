@@ -11,10 +11,10 @@ BOOSTING = Algorithm(
     paper="Friedman: Greedy function approximation: a gradient boosting machine, Annals of Statistics 29, 2001",
     equation="",
     params=(
-        Param("trees", "integer", 50, "T.", minimum=1, maximum=1000),
-        Param("rows", "integer", 2000, "W.", minimum=64, maximum=100_000),
-        Param("period", "integer", 32, "B, the rows from tree to tree.", minimum=1, maximum=64),
-        Param("class_rate", "number", 0.1, "r of classes.", minimum=0.0, maximum=1.0),
+        Param("trees", "integer", 50, "T.", ge=1, le=1000),
+        Param("rows", "integer", 2000, "W.", ge=64, le=100_000),
+        Param("period", "integer", 32, "B, the rows from tree to tree.", ge=1, le=64),
+        Param("class_rate", "number", 0.1, "r of classes.", ge=0.0, le=1.0),
     ),
     learner="core.learners.boosting.learner:Boosting",
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from core.learners.algorithm import Algorithm
-from core.learners.parameters import BIAS, RANDOM_FEATURES, UNSCALED
+from core.learners.parameters import BIAS, RANDOM_FEATURES, UNSCALED, variant
 from core.problems import Param
 
 AUTO = "auto"
@@ -16,9 +16,8 @@ _RATE = Param(
     "number",
     0.01,
     "mu = 1 - lambda in (3) of the paper, the weight of the newest row; rows older than 1/mu count little.",
-    minimum=0.0,
-    maximum=0.5,
-    exclusive_minimum=True,
+    gt=0.0,
+    le=0.5,
     refusal=(
         "this is mu = 1 - lambda, the weight of the newest row; a factor lambda such as 0.99 is forgetting_rate 0.01"
     ),
@@ -37,17 +36,12 @@ _VARIANCE = Param(
     "number",
     1e3,
     "p0, where P_0 = p0 I in Algorithm 1: how far from zero the weights may start; large values trust the first rows.",
-    minimum=0.0,
-    maximum=1e12,
-    exclusive_minimum=True,
+    gt=0.0,
+    le=1e12,
 )
-_VARIANT = Param(
-    "variant",
-    "choice",
-    "default",
+_VARIANT = variant(
     'Predicts the most probable label after calibration; "paper": the sign of the score, of several classes the '
-    "largest (Algorithm 1, line 6). In regression they are the same.",
-    choices=("default", "paper"),
+    "largest (Algorithm 1, line 6). In regression they are the same."
 )
 _COMPRESSED_DIM = Param(
     "compressed_dim",
@@ -55,8 +49,8 @@ _COMPRESSED_DIM = Param(
     100,
     "d, the number of columns that the names of a row are projected onto (Algorithm 2); a row costs d^2, however many "
     "names it has. Rare classes need more columns, and class_costs.",
-    minimum=1,
-    maximum=10_000,
+    ge=1,
+    le=10_000,
 )
 _PROJECTION = Param(
     "projection",
@@ -70,8 +64,8 @@ _SPARSITY = Param(
     "integer",
     10,
     "s, how many weights RECOVER keeps per output unless the request sets it (Definition 2).",
-    minimum=1,
-    maximum=10_000,
+    ge=1,
+    le=10_000,
 )
 
 _family = partial(

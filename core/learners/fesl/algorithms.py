@@ -7,7 +7,7 @@ predicts (core.switching.mixture): combined, or by one expert drawn per row.
 from dataclasses import replace
 
 from core.learners.algorithm import Algorithm
-from core.learners.parameters import BIAS, SCALING
+from core.learners.parameters import BIAS, SCALING, variant
 from core.problems import Param
 
 _PAPER = "Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021"
@@ -17,9 +17,8 @@ _PARAMS = (
         "number",
         0.7,
         'Length of the AdaGrad steps; with variant "paper" the 1/c of the step 1/(c sqrt t) (Section 6).',
-        minimum=0.0,
-        maximum=1e3,
-        exclusive_minimum=True,
+        gt=0.0,
+        le=1e3,
     ),
     Param(
         "mapping",
@@ -28,20 +27,14 @@ _PARAMS = (
         "How to recover old features from new ones, unless a switch sets its own mapping ((2) and (3)).",
         choices=("linear", "kernel"),
     ),
-    Param(
-        "variant",
-        "choice",
-        "default",
-        "Ridge mappings, three experts, AdaGrad; or the paper's mappings, its two experts, horizon and step.",
-        choices=("default", "paper"),
-    ),
+    variant("Ridge mappings, three experts, AdaGrad; or the paper's mappings, its two experts, horizon and step."),
     Param(
         "horizon",
         "integer",
         1000,
         'T_2, rows until the next switch, which sets the rates of the weights with variant "paper" (Theorems 1 and 3).',
-        minimum=2,
-        maximum=2**53,
+        ge=2,
+        le=2**53,
     ),
     SCALING,
     BIAS,

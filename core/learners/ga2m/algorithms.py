@@ -9,9 +9,8 @@ _RATE = Param(
     "number",
     0.2,
     "r: how far one row may move the number of a cell; only for classes.",
-    minimum=0.0,
-    maximum=10.0,
-    exclusive_minimum=True,
+    gt=0.0,
+    le=10.0,
 )
 _PAIRS = Param(
     "pairs", "boolean", True, "Whether pairs of columns have cells, too; with more than 64 columns they never do."

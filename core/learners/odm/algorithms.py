@@ -4,7 +4,7 @@ from functools import partial
 
 from core.learners.algorithm import Algorithm
 from core.learners.odm.candidates import AUTO, COUNT_MAX
-from core.learners.parameters import BIAS, RANDOM_FEATURES, SCALING
+from core.learners.parameters import BIAS, RANDOM_FEATURES, SCALING, variant
 from core.problems import Param
 
 _PAPER = "Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020"
@@ -13,25 +13,19 @@ _LOSS_WEIGHT = Param(
     "number",
     10.0,
     "lambda in f(w) = |w|^2 / 2 + lambda l(w; x): how much the losses of the rows count against small weights.",
-    minimum=0.0,
-    maximum=1e6,
-    exclusive_minimum=True,
+    gt=0.0,
+    le=1e6,
 )
 _TRADEOFF = Param(
     "deviation_tradeoff",
     "number",
     0.1,
     "mu in the ODM loss: what a margin above 1 + theta costs, relative to one below 1 - theta.",
-    minimum=0.0,
-    maximum=1e3,
+    ge=0.0,
+    le=1e3,
 )
 _TOLERANCE = Param(
-    "tolerance",
-    "number",
-    0.1,
-    "theta in the ODM loss: how far from 1 a margin may be at no cost.",
-    minimum=0.0,
-    maximum=0.95,
+    "tolerance", "number", 0.1, "theta in the ODM loss: how far from 1 a margin may be at no cost.", ge=0.0, le=0.95
 )
 _STEP = Param(
     "step",
@@ -46,33 +40,25 @@ _LEARNING_RATE = Param(
     "number",
     AUTO,
     'eta in Algorithm 1, constant; "auto": 1 / (tau + kappa) in row tau of an epoch, kappa the curvature of the loss.',
-    minimum=0.0,
-    maximum=1.0,
-    exclusive_minimum=True,
+    gt=0.0,
+    le=1.0,
     choices=(AUTO,),
 )
-_ODM_VARIANT = Param(
-    "variant",
-    "choice",
-    "anytime",
-    'Implicit steps, or with "paper" the explicit ones of Algorithm 1 (with its sign corrected).',
-    choices=("anytime", "paper"),
+_ODM_VARIANT = variant(
+    'Implicit steps, or with "paper" the explicit ones of Algorithm 1 (with its sign corrected).', "anytime"
 )
-_VARIANT = Param(
-    "variant",
-    "choice",
-    "anytime",
+_VARIANT = variant(
     'Epochs 8 2^i as the rows come and fixed share, which need no horizon; or with "paper" the epochs, the number of '
     "candidates and the learning rate of the weights that follow from horizon, bound and variation.",
-    choices=("anytime", "paper"),
+    "anytime",
 )
 _CANDIDATES = Param(
     "candidates",
     "integer",
     AUTO,
     'Number of restarted learners; "auto": it grows with the rows, by doubling epochs, or is the paper\'s N.',
-    minimum=1,
-    maximum=COUNT_MAX,
+    ge=1,
+    le=COUNT_MAX,
     choices=(AUTO,),
 )
 _VOTE = Param(
@@ -82,13 +68,9 @@ _VOTE = Param(
     "Whether the candidates' scores are averaged by their weights (Algorithm 2), or only their signs.",
     choices=("weighted", "majority"),
 )
-_HORIZON = Param(
-    "horizon", "number", 1e4, 'T in Theorem 1, rows; only used in the variant "paper".', minimum=1.0, maximum=1e15
-)
-_BOUND = Param("bound", "number", 40.0, 'C with |f| <= C; only used in the variant "paper".', minimum=1e-3, maximum=1e9)
-_VARIATION = Param(
-    "variation", "number", 1.0, 'V_T in (3); only used in the variant "paper".', minimum=1e-9, maximum=1e15
-)
+_HORIZON = Param("horizon", "number", 1e4, 'T in Theorem 1, rows; only used in the variant "paper".', ge=1.0, le=1e15)
+_BOUND = Param("bound", "number", 40.0, 'C with |f| <= C; only used in the variant "paper".', ge=1e-3, le=1e9)
+_VARIATION = Param("variation", "number", 1.0, 'V_T in (3); only used in the variant "paper".', ge=1e-9, le=1e15)
 _CANDIDATE = (_LOSS_WEIGHT, _TRADEOFF, _TOLERANCE)
 _STEPS = (_STEP, _LEARNING_RATE)
 _INPUTS = (SCALING, BIAS, RANDOM_FEATURES)

@@ -1,48 +1,38 @@
 """The catalogue entries of the VIGO family: ``vigo``, ``vigod`` and ``vigow``, with their parameters."""
 
+from dataclasses import replace
 from functools import partial
 
 from core.learners.algorithm import Algorithm
-from core.learners.parameters import UNSCALED
+from core.learners.parameters import UNSCALED, variant
 from core.problems import Param
 
 _PAPER = (
     "Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation, "
     "Pattern Recognition 81, 2018"
 )
-_VARIANT = Param(
-    "variant",
-    "choice",
-    "default",
+_VARIANT = variant(
     '"paper": W_0 = I without a floor, nu grows by one per update, one building step for all classes, a reset of only '
-    "beta, and VIGOw does not forget the covariance.",
-    choices=("default", "paper"),
+    "beta, and VIGOw does not forget the covariance."
 )
 _BATCH = Param(
     "batch_size",
     "integer",
     200,
     "|B|: rows of a class that are learned together, and the size of its recent window.",
-    minimum=2,
-    maximum=1_000_000,
+    ge=2,
+    le=1_000_000,
 )
-_KEPT = Param(
-    "batch_size",
-    "integer",
-    200,
-    "How many rows the past of a class counts for after it forgets at a drift; has no effect otherwise.",
-    minimum=2,
-    maximum=1_000_000,
+_KEPT = replace(
+    _BATCH, meaning="How many rows the past of a class counts for after it forgets at a drift; has no effect otherwise."
 )
 _DELTA = Param(
     "delta",
     "number",
     0.3,
     "Confidence of the test of class means, in (12): the bound on its false alarms per test.",
-    minimum=0.0,
-    maximum=1.0,
-    exclusive_minimum=True,
-    exclusive_maximum=True,
+    gt=0.0,
+    lt=1.0,
 )
 _RESET = Param(
     "reset",

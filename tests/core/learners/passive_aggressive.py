@@ -80,8 +80,8 @@ def _bounded_with_bias(x: Floats) -> Floats:
     return row if top <= ROW_MAX else row * (ROW_MAX / top)
 
 
-_C = Param("aggressiveness", "number", 0.1, "C: how far one row may move the weights.", minimum=1e-9, maximum=1e9)
-_EPSILON = Param("epsilon", "number", 0.1, "Errors of a number up to here cost nothing.", minimum=0.0, maximum=1e9)
+_C = Param("aggressiveness", "number", 0.1, "C: how far one row may move the weights.", ge=1e-9, le=1e9)
+_EPSILON = Param("epsilon", "number", 0.1, "Errors of a number up to here cost nothing.", ge=0.0, le=1e9)
 _VARIANT = Param("variant", "choice", "PA-I", "How C limits a step: cut, or squared loss.", choices=("PA-I", "PA-II"))
 
 ALGORITHMS = (
