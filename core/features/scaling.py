@@ -38,7 +38,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, TABLE, Floats, Header, Ints, direct
-from core.numerics.rows import put
+from core.numerics.rows import put, within
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, counts
 
 START_ROWS = 20  # rows whose medians start the robust scaling
@@ -60,12 +60,6 @@ _STANDARD = _ROBUST.without("buffer")
 LAYOUTS = {"none": Layout(), "standard": _STANDARD, "robust": _ROBUST, "minmax": _STANDARD}
 _KINDS = {"standard": 0, "robust": 1, "minmax": 2}
 _IS_ROBUST, _IS_MINMAX = 1, 2
-
-
-@njit(cache=True, nogil=True)
-def _within(value: float, limit: float) -> float:
-    """Value within +-limit."""
-    return min(max(value, -limit), limit)
 
 
 @njit(cache=True, nogil=True)
@@ -106,7 +100,7 @@ def _start(column: Floats, count: int, work: Floats) -> tuple[float, float]:
         spread = _mean_and_deviation(work, count)[1]
     if count == START_ROWS:
         for i in range(count):
-            work[i] = _within(work[i], _WINSOR * spread)
+            work[i] = within(work[i], _WINSOR * spread)
         shift, spread = _mean_and_deviation(work, count)
         centre += shift
     return centre, spread
@@ -119,7 +113,7 @@ def _start_row(X: Floats, i: int, count: int, buffer: Floats, moments: Floats) -
     for j in range(X.shape[1]):
         for row in range(count - 1):
             column[row] = buffer[row, j]
-        column[count - 1] = _within(X[i, j], VALUE_MAX)
+        column[count - 1] = within(X[i, j], VALUE_MAX)
         moments[0, j], moments[1, j] = _start(column, count, work)
 
 
@@ -128,7 +122,7 @@ def _ordinary(X: Floats, i: int, moments: Floats) -> bool:
     """Whether squares of this row's differences and spreads neither overflow nor underflow."""
     wild = False
     for j in range(X.shape[1]):
-        d = _within(X[i, j], VALUE_MAX) - moments[0, j]
+        d = within(X[i, j], VALUE_MAX) - moments[0, j]
         s = moments[1, j]
         wild |= (abs(d) > _LARGE) | (s > _LARGE) | ((s < _SMALL) & (d != 0.0))
     return not wild
@@ -141,8 +135,8 @@ def _next_row(X: Floats, i: int, rate: float, winsor: float, moments: Floats, ne
     root, kept = math.sqrt(rate), math.sqrt(1.0 - rate)
     for j in range(X.shape[1]):
         m, s = moments[0, j], moments[1, j]
-        d = _within(X[i, j], VALUE_MAX) - m
-        d = _within(d, winsor * s if s > 0.0 else np.inf)
+        d = within(X[i, j], VALUE_MAX) - m
+        d = within(d, winsor * s if s > 0.0 else np.inf)
         newer[0, j] = m + rate * d
         if ordinary:
             newer[1, j] = math.sqrt((1.0 - rate) * (s * s + rate * (d * d)))
@@ -155,7 +149,7 @@ def _standardise(X: Floats, i: int, moments: Floats, low: float, high: float, Z:
     """Z_i = clip((x - m) / s), 0 where s = 0."""
     for j in range(X.shape[1]):
         m, s = moments[0, j], moments[1, j]
-        z = (_within(X[i, j], VALUE_MAX) - m) / s
+        z = (within(X[i, j], VALUE_MAX) - m) / s
         Z[i, j] = min(max(z, low), high) if s > 0.0 else 0.0
 
 
@@ -163,7 +157,7 @@ def _standardise(X: Floats, i: int, moments: Floats, low: float, high: float, Z:
 def _wider_row(X: Floats, i: int, t: int, declared: Floats, moments: Floats, newer: Floats) -> None:
     """Ends with row i as the t-th into ``newer``, which may be ``moments`` itself; ``declared`` (D,): 1 keeps them."""
     for j in range(X.shape[1]):
-        low, span, x = moments[0, j], moments[1, j], _within(X[i, j], VALUE_MAX)
+        low, span, x = moments[0, j], moments[1, j], within(X[i, j], VALUE_MAX)
         if declared[j] == 0.0:
             if t == 1:
                 low = x
@@ -201,7 +195,7 @@ def _scale_rows(X: Floats, rows: int, kind: int, absorb: bool, moments: Floats, 
         _standardise(X, i, newer, low, high, Z)
         if absorb and robust and t < START_ROWS:
             for j in range(X.shape[1]):
-                buffer[t - 1, j] = _within(X[i, j], VALUE_MAX)
+                buffer[t - 1, j] = within(X[i, j], VALUE_MAX)
 
 
 class Scaler:

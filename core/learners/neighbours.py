@@ -23,11 +23,11 @@ from numba import njit
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Header, Ints, Spec, direct
 from core.learners.algorithm import Algorithm
 from core.learners.learner import RowLearner
+from core.numerics.rows import capacity, grown
 from core.state.layout import WHOLE, Array, Counts, Layout
 
 WINDOW, NEIGHBOURS = 500, 7  # W and k
 VALUE_MAX, LABEL_MAX = 1e6, 1e300
-FIRST_ROWS = 16  # rows of the arrays at first; they double up to W
 _NEAR = 0.05
 
 
@@ -128,7 +128,14 @@ class Neighbours(RowLearner):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
-        self.held, self.labels, self.tally = np.zeros((spec.dimension, FIRST_ROWS)), np.zeros(FIRST_ROWS), np.zeros(1)
+        self.tally = np.zeros(1)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all rows held; the arrays double up to W."""
+        room = capacity(0, WINDOW)
+        self.held, self.labels = np.zeros((self.spec.dimension, room)), np.zeros(room)
+        self.tally[:] = 0.0
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -146,16 +153,11 @@ class Neighbours(RowLearner):
         del discounts, weights
         rows = int(self.tally[0])
         if len(y):
-            if (more := capacity(rows + len(y)) - len(self.labels)) > 0:
-                self.held = np.concatenate([self.held, np.zeros((len(self.held), more))], axis=1)
-                self.labels = np.concatenate([self.labels, np.zeros(more)])
+            self.labels = grown(self.labels, rows + len(y), WINDOW)
+            if (more := len(self.labels) - self.held.shape[1]) > 0:
+                self.held = np.pad(self.held, ((0, 0), (0, more)))
             self.tally += len(y)
         answer_and_keep(X, y, self.held, self.labels, rows, self.regression, value, out)
-
-    def forget(self) -> None:
-        """Drop all rows held."""
-        self.held, self.labels = np.zeros((self.spec.dimension, FIRST_ROWS)), np.zeros(FIRST_ROWS)
-        self.tally[:] = 0.0
 
     def extend(self, other: Self, places: Ints) -> None:
         """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
@@ -171,16 +173,11 @@ class Neighbours(RowLearner):
         return {"D": self.spec.dimension}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        if len(held["labels"]) != capacity(int(held["tally"][0])):
+        if len(held["labels"]) != capacity(int(held["tally"][0]), WINDOW):
             raise ValueError("held: of another length than so many rows make")
         labels = held["labels"]
         if not self.regression and ((labels < 0) | (labels >= max(found["classes"], 1)) | (labels % 1 != 0)).any():
             raise ValueError("labels: a class that is not there")
-
-
-def capacity(rows: int) -> int:
-    """Rows of the arrays after so many rows: 16, 32, ... W."""
-    return min(1 << max(rows - 1, FIRST_ROWS - 1).bit_length(), WINDOW)
 
 
 NEAREST = Algorithm(

@@ -40,7 +40,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import LEVELS, NUMBERS_IN, Floats, Header, IntervalBounds
-from core.metrics.prequential import FADING, WINDOW, capacity, grown
+from core.metrics.prequential import FADING, WINDOW
+from core.numerics.rows import capacity, grown, within
 from core.state.layout import LARGEST, NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
 RING: Final = 250  # residuals kept
@@ -101,11 +102,6 @@ def _between(nested: Floats, level: float) -> float:
     return a
 
 
-@njit(cache=True)
-def _finite(value: float) -> float:
-    return min(max(value, -LARGEST), LARGEST)
-
-
 @njit(f"f8[:,:,::1]({NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, i8)", cache=True)
 def _bounds(
     predicted: Floats, wanted: Floats, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats, n: int
@@ -118,7 +114,7 @@ def _bounds(
         if n >= rows_needed(wanted[j]):
             low, high = _tails(ordered, n, _between(nested, wanted[j]))
             for i in range(predicted.shape[0]):
-                out[i, j, 0], out[i, j, 1] = _finite(predicted[i] + low), _finite(predicted[i] + high)
+                out[i, j, 0], out[i, j, 1] = within(predicted[i] + low, LARGEST), within(predicted[i] + high, LARGEST)
     return out
 
 
@@ -165,7 +161,7 @@ def absorb_residuals(
     nested = np.empty(L)
     for i in range(truth.shape[0]):
         n, value, label = min(rows + i, RING), predicted[i], truth[i]
-        residual = _finite(label - value) + 0.0
+        residual = within(label - value, LARGEST) + 0.0
         beyond = np.searchsorted(ordered[:n], residual)
         if residual <= 0.0:
             larger = n - np.searchsorted(ordered[:n], residual, side="right")
@@ -179,7 +175,7 @@ def absorb_residuals(
             low = high = np.nan
             if enough:
                 below, above = _tails(ordered, n, nested[j])
-                low, high = _finite(value + below), _finite(value + above)
+                low, high = within(value + below, LARGEST), within(value + above, LARGEST)
                 _adapt(alphas, weights, levels, j, beta, residual < below or residual > above)
             if tracked:
                 low, high = served[i, j, 0], served[i, j, 1]

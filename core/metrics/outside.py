@@ -12,8 +12,9 @@ import numpy as np
 
 from core.contract import Floats, Header, chunks
 from core.metrics.difference import NO_NUMBERS, PairedDifference
-from core.metrics.prequential import FADING, WINDOW, capacity, grown, number
+from core.metrics.prequential import FADING, WINDOW, number
 from core.metrics.regression import ERROR_MAX
+from core.numerics.rows import capacity, grown
 from core.state.envelope import Nested
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 

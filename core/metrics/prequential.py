@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header
-from core.numerics.rows import put
+from core.numerics.rows import capacity, grown, put
 from core.state.layout import FINITE, Array, Counts, Holder, Range
 
 WINDOW: Final = 1000  # rows in the window, by default
@@ -210,18 +210,6 @@ class PrequentialMetrics(Holder):
 def history_of(metrics: tuple[str, ...]) -> Array:
     """The history of these metrics in a layout; any of them may be undefined."""
     return Array("points", 1 + len(metrics), within=UNDEFINED, places={0: FINITE})
-
-
-def capacity(count: int, bound: int) -> int:
-    """Rows of an array for ``count`` of at most ``bound`` rows: 16, 32, ... bound."""
-    return min(1 << max(count - 1, 15).bit_length(), bound)
-
-
-def grown(array: Floats, count: int, bound: int) -> Floats:
-    """The array (n, ...) extended by zeros, or itself if it holds ``count`` rows of at most ``bound``."""
-    if len(array) >= min(count, bound):
-        return array
-    return np.concatenate([array, np.zeros((capacity(count, bound) - len(array), *array.shape[1:]))])
 
 
 def number(value: float) -> float | None:

@@ -41,6 +41,7 @@ from core.metrics.prequential import (
     history_of,
     number,
 )
+from core.numerics.rows import within
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 ERROR_MAX = 1e150  # larger errors count as this; its square is the largest squared error, 1e300
@@ -67,11 +68,6 @@ COUNTED_ERRORS = f"{VECTOR}, {TABLE}, {TABLE}, {TABLE}, {TABLE}, f8"
 DONE, _NOT_FINITE, _NO_ROOM = 0, 1, 2
 ErrorArrays = tuple[Floats, Floats, Floats, Floats, Floats]
 """The arrays of a state, from the scalars to the history."""
-
-
-@njit("f8(f8)", cache=True)
-def _clip(x: float) -> float:
-    return min(max(x, -ERROR_MAX), ERROR_MAX)
 
 
 @njit(cache=True)
@@ -160,13 +156,13 @@ def absorb_rows(
         return done
     model = series[MODEL]
     for i in range(truth.shape[0]):
-        error, level, baseline = np.nan, _clip(truth[i]), np.nan
+        error, level, baseline = np.nan, within(truth[i], ERROR_MAX), np.nan
         if not (told and baselines[i] == -np.inf):
-            error = _clip(predicted[i] - truth[i])
+            error = within(predicted[i] - truth[i], ERROR_MAX)
             last = s[LAST] if s[ROWS] > 0.0 else np.nan
             if told and baselines[i] != np.inf:
                 last = baselines[i]
-            baseline = np.nan if np.isnan(last) else _clip(last - truth[i])
+            baseline = np.nan if np.isnan(last) else within(last - truth[i], ERROR_MAX)
             _follow(model, error, fading)
             before = level - s[LEVEL]
             s[LEVEL] += before / model[SERIES_ROWS]

@@ -1,16 +1,33 @@
-"""The arithmetic of one row, compiled: reading it, inner products, and rank-one updates of symmetric matrices.
+"""The arithmetic of one row, compiled: reading it, inner products, and rank-one updates of symmetric matrices. And
+arrays that grow with the rows.
 
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
 the same bits. These functions are compiled into the kernels that call them. Numba's cache watches only the kernels' own
 files; `make` compiles them again when this one changes.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from core.contract import Floats
 
 HELD = 8  # rows that ``add_outers`` adds together
+
+
+def capacity(count: int, bound: int, first: int = 16) -> int:
+    """Rows of an array for ``count`` of at most ``bound`` rows: ``first``, a power of two, twice as many, ... bound."""
+    return min(1 << max(count - 1, first - 1).bit_length(), bound)
+
+
+def grown(array: NDArray[Any], count: int, bound: int, first: int = 16) -> NDArray[Any]:
+    """The array (n, ...) extended by zeros, or itself if it holds ``count`` rows of at most ``bound``."""
+    if len(array) >= min(count, bound):
+        return array
+    more = capacity(count, bound, first) - len(array)
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
 
 
 @njit("i8(i8)", cache=True, nogil=True)
@@ -34,6 +51,12 @@ def load(X: Floats, i: int, x: Floats, row_max: float) -> float:
     scale = float(row_max / np.max(np.abs(x)))
     times_number(x, scale)
     return scale
+
+
+@njit(cache=True, nogil=True)
+def within(value: float, limit: float) -> float:
+    """Value within +-limit."""
+    return min(max(value, -limit), limit)
 
 
 @njit(cache=True, nogil=True)

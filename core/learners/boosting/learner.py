@@ -11,6 +11,7 @@ from core.learners.boosting.kernels import LABEL_MAX, SCORE_MAX, VALUE_MAX, lear
 from core.learners.learner import RowLearner
 from core.learners.posterior import View
 from core.numerics.rng import mixed_seed
+from core.numerics.rows import capacity, grown
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout
 
 FIRST_ROWS = 64  # rows of the arrays at first: they double up to W
@@ -51,7 +52,7 @@ class Boosting(RowLearner):
 
     def _begin(self) -> None:
         """Start without rows and trees."""
-        room, T, d = min(FIRST_ROWS, self._most), int(self.spec.params["trees"]), self.spec.dimension
+        room, T, d = capacity(0, self._most, FIRST_ROWS), int(self.spec.params["trees"]), self.spec.dimension
         K = _outputs(self.classes)
         self.held, self.labels, self.scores = np.zeros((room, d)), np.zeros(room), np.zeros((room, K))
         self.codes, self.edges = np.zeros((room, d), dtype=np.uint8), np.full((d, EDGES), NOWHERE)
@@ -98,14 +99,9 @@ class Boosting(RowLearner):
     def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
         """See ``RowLearner``. Takes no discounts and no weights."""
         del discounts, weights
-        room = len(self.held)
-        if len(y) and (rows := min(int(self.tally[0]) + len(y), self._most)) > room:
-            while room < rows:
-                room = min(2 * room, self._most)
+        if len(y) and (rows := int(self.tally[0]) + len(y)) > len(self.held):
             for name in ("held", "labels", "scores", "codes"):
-                before = getattr(self, name)
-                more = np.zeros((room - len(before), *before.shape[1:]), dtype=before.dtype)
-                setattr(self, name, np.concatenate([before, more]))
+                setattr(self, name, grown(getattr(self, name), rows, self._most, FIRST_ROWS))
         ring = self.held, self.labels, self.codes, self.edges, self.scores
         state = *ring, self.trees, self.leaves, self.bias, self.tally
         learn_rows(X, y, *state, self._most, self._period, self._rate, self._seed, self.regression, value, out)
@@ -147,8 +143,7 @@ class Boosting(RowLearner):
         return {"trees": len(self.trees), "D": self.spec.dimension, "K": _outputs(found["classes"])}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
-        room, rows = len(held["held"]), min(int(held["tally"][0]), self._most)
-        if not max(min(FIRST_ROWS, self._most), rows) <= room <= min(max(2 * rows, FIRST_ROWS), self._most):
+        if len(held["held"]) != capacity(int(held["tally"][0]), self._most, FIRST_ROWS):
             raise ValueError("held: room for as many rows as there never is")
         if (held["trees"][..., 0] >= self.spec.dimension).any():
             raise ValueError("trees: a column that is not there")

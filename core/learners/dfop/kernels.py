@@ -80,6 +80,7 @@ from core.numerics.rows import (
     score,
     times_number,
     times_vector,
+    within,
 )
 
 ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS, DISCOUNT, STEP, LEAKED, FRESH = range(8)
@@ -124,12 +125,6 @@ def faults(diagonal: Floats, q: Floats, g: float, most: float) -> tuple[bool, bo
 
 
 @njit(cache=True, nogil=True)
-def _bounded(value: float, limit: float) -> float:
-    """Value within +-limit."""
-    return min(max(value, -limit), limit)
-
-
-@njit(cache=True, nogil=True)
 def deviation(noise: float, g: float, lam: float, scale: float) -> float:
     """sqrt(v (1 + g / lam)) in the units of the row before it was scaled."""
     return min(math.sqrt(noise) * math.sqrt(1.0 + max(g, 0.0) / lam) / scale, PREDICTION_MAX)
@@ -143,7 +138,7 @@ def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, scores: Floa
     for i in range(X.shape[0]):
         scale = load(X, i, x, _ROW_MAX)
         for k in range(scores.shape[1]):
-            scores[i, k] = _bounded(score(W, k, x) / scale, PREDICTION_MAX)
+            scores[i, k] = within(score(W, k, x) / scale, PREDICTION_MAX)
         if std.shape[0]:
             std[i] = deviation(counters[NOISE], times_vector(Q, x, q), counters[DISCOUNT], scale)
 
@@ -256,7 +251,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         spoiled, lost = faults(diagonal, q, g, TAKEN_MAX * (lam / weight + g))
         if not (refreshed and i == start):
             for k in range(scores.shape[1]):
-                scores[i, k] = _bounded(f[k] / scale, PREDICTION_MAX)
+                scores[i, k] = within(f[k] / scale, PREDICTION_MAX)
             if regression:
                 std[i] = deviation(counters[NOISE], g, lam0, scale)
             if spoiled:
@@ -276,7 +271,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
         share = weight / (lam + weight * g)
         for k in range(columns):
             target = y[i] if regression else target_of(y[i], k, columns)
-            e = _bounded(target * scale - f[k], _INNOVATION_MAX)
+            e = within(target * scale - f[k], _INNOVATION_MAX)
             _step_weights(W, k, q, e * share)  # Algorithm 1, line 4
             if regression:
                 absorb_noise(counters, e, lam, lam * (1.0 / (lam + g)), weight)

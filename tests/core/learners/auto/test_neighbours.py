@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from core.contract import Spec
-from core.learners.neighbours import FIRST_ROWS, NEIGHBOURS, WINDOW, Neighbours, capacity
+from core.learners.neighbours import NEIGHBOURS, WINDOW, Neighbours
+from core.numerics.rows import capacity
 
 RNG = np.random.default_rng(8)
 N = 1200
@@ -56,9 +57,9 @@ def test_it_is_the_nearest_rows(regression):
 def test_room_grows_with_the_rows():
     """An idle learner is small; the announced size covers a full one."""
     few = learner(True)
-    assert FIRST_ROWS == len(few.labels)
+    assert 16 == len(few.labels)
     few.learn(X[:40], NUMBERS[:40])
-    assert (64, 64) == (len(few.labels), capacity(40))
+    assert (64, 64) == (len(few.labels), capacity(40, WINDOW))
     few.learn(X, NUMBERS)
     assert few.nbytes <= Neighbours.state_bytes(few.spec, 0)
 
