@@ -14,11 +14,12 @@ Challengers do whatever the model accepts, each separately. Clients get the mode
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
 from core.config.changes import interchangeable
+from core.contract import Floats
 from core.entry import (
     Challenge,
     Configure,
@@ -31,6 +32,7 @@ from core.entry import (
     Reset,
     Restore,
     Rows,
+    ServedPrediction,
     Switch,
     Withdraw,
 )
@@ -40,15 +42,7 @@ from core.model.class_answers import ClassAnswers
 from core.model.cost import row_exact
 from core.model.model import LearnerParts, Model
 from core.model.plans import LearnerChange, plan_change
-from core.model.rows import (
-    Returned,
-    Scored,
-    check_labels,
-    count_unknown,
-    group_into_blocks,
-    plain_until,
-    rows_of,
-)
+from core.model.rows import BlockRows, Returned, Scored, check_labels, count_unknown, group_into_blocks, plain_until
 from core.problems import Conflict, Invalid
 from core.switching.overlap import OverlapPeriod
 from core.switching.phases import Switching
@@ -111,7 +105,7 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     usual = len(segments) > 1 or (first.space in switching.routes and _labels_known(model, first))
     if not usual and (refused := _accept(model, first)) is not None:
         return [Outcome(refusal=refused)]
-    rows, classes = rows_of(segments), 0 if usual else len(model.labels)
+    rows, classes = _rows_of(segments), 0 if usual else len(model.labels)
     observes = model.own.config.algorithm.observes
     if observes:
         rows = learn.judged_outside(model, rows)
@@ -132,6 +126,46 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
         for outcome in learned:
             outcome.mapped = False
     return learned
+
+
+def _rows_of(segments: Sequence[Rows]) -> BlockRows:
+    """The rows of segments that are learned as one block; only a segment in its own block may skip rows."""
+    first = segments[0]
+    returned: list[ServedPrediction | None] | None
+    if len(segments) == 1 and not first.skip:
+        X, returned = np.ascontiguousarray(first.X), None if first.served is None else [first.served] * len(first.X)
+        outside = None if first.served is None and first.outside is None else _outside(segments)
+        return BlockRows(X, first.y, first.discounts, first.weights, returned, outside=outside)
+    raw = np.concatenate([rows.X for rows in segments])
+    labels = [label for rows in segments for label in rows.y]
+    discounts, weights = _column([rows.discounts for rows in segments]), _column([rows.weights for rows in segments])
+    returned = [rows.served for rows in segments for _ in range(len(rows.X))]
+    outside = _outside(segments)
+    if first.skip:
+        kept = np.setdiff1d(np.arange(len(raw)), first.skip)
+        raw, labels, returned = raw[kept], [labels[at] for at in kept], [returned[at] for at in kept]
+        outside = None if outside is None else [outside[at] for at in kept]
+        discounts, weights = (None if given is None else given[kept] for given in (discounts, weights))
+    return BlockRows(raw, labels, discounts, weights, returned if any(returned) else None, outside=outside)
+
+
+def _outside(segments: Sequence[Rows]) -> Sequence[Any] | None:
+    """The prediction of a model outside for each row, None if it has none; None if it has none for any row."""
+    if all(rows.outside is None and (rows.served is None or rows.served.outside is None) for rows in segments):
+        return None
+    found = list[Any]()
+    for rows in segments:
+        kept = None if rows.served is None else rows.served.outside
+        own = rows.outside.tolist() if isinstance(rows.outside, np.ndarray) else rows.outside
+        known = None if own is None else [one if one == one else None for one in own]  # noqa: PLR0124  NaN: none
+        found += known or [kept] * len(rows.X)
+    return found
+
+
+def _column(given: Sequence[Floats | None]) -> Floats | None:
+    """Discounts or weights of the rows of several segments: all segments have them, or none."""
+    found = [one for one in given if one is not None]
+    return np.concatenate(found) if found else None
 
 
 def _accept(model: Model, rows: Rows) -> str | None:

@@ -66,46 +66,6 @@ def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> l
     return own
 
 
-def rows_of(segments: Sequence[Rows]) -> BlockRows:
-    """The rows of segments that are learned as one block; only a segment in its own block may skip rows."""
-    first = segments[0]
-    returned: list[ServedPrediction | None] | None
-    if len(segments) == 1 and not first.skip:
-        X, returned = np.ascontiguousarray(first.X), None if first.served is None else [first.served] * len(first.X)
-        outside = None if first.served is None and first.outside is None else _outside(segments)
-        return BlockRows(X, first.y, first.discounts, first.weights, returned, outside=outside)
-    raw = np.concatenate([rows.X for rows in segments])
-    labels = [label for rows in segments for label in rows.y]
-    discounts, weights = _column([rows.discounts for rows in segments]), _column([rows.weights for rows in segments])
-    returned = [rows.served for rows in segments for _ in range(len(rows.X))]
-    outside = _outside(segments)
-    if first.skip:
-        kept = np.setdiff1d(np.arange(len(raw)), first.skip)
-        raw, labels, returned = raw[kept], [labels[at] for at in kept], [returned[at] for at in kept]
-        outside = None if outside is None else [outside[at] for at in kept]
-        discounts, weights = (None if given is None else given[kept] for given in (discounts, weights))
-    return BlockRows(raw, labels, discounts, weights, returned if any(returned) else None, outside=outside)
-
-
-def _outside(segments: Sequence[Rows]) -> Sequence[Any] | None:
-    """The prediction of a model outside for each row, None if it has none; None if it has none for any row."""
-    if all(rows.outside is None and (rows.served is None or rows.served.outside is None) for rows in segments):
-        return None
-    found = list[Any]()
-    for rows in segments:
-        kept = None if rows.served is None else rows.served.outside
-        own = rows.outside.tolist() if isinstance(rows.outside, np.ndarray) else rows.outside
-        known = None if own is None else [one if one == one else None for one in own]  # noqa: PLR0124  NaN: none
-        found += known or [kept] * len(rows.X)
-    return found
-
-
-def _column(given: Sequence[Floats | None]) -> Floats | None:
-    """Discounts or weights of the rows of several segments: all segments have them, or none."""
-    found = [one for one in given if one is not None]
-    return np.concatenate(found) if found else None
-
-
 def count_unknown(counts: dict[str, int], space: Space, raw: Floats) -> None:
     """Count undeclared categories in rows (n, F), by feature."""
     for column in space.exact:
