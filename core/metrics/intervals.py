@@ -33,11 +33,10 @@ Departures
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from core.contract import LEVELS, NUMBERS_IN, Floats, Header, IntervalBounds
 from core.metrics.prequential import FADING, WINDOW
@@ -275,9 +274,7 @@ class Intervals(Holder):
         """Bytes of memory the arrays hold."""
         return super().nbytes + self._ordered.nbytes
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Load a state from ``to_arrays``; see ``Holder``."""
-        super().load_arrays(arrays, header)
+    def _loaded(self) -> None:
         n = min(self.rows, RING)
         self._ordered = np.zeros(len(self.residuals))
         self._ordered[:n] = np.sort(self.residuals[:n])

@@ -284,6 +284,10 @@ class Holder:
         self._check(held, found)
         for name, value in (*held.items(), *found.items()):
             setattr(self, name, value)
+        self._loaded()
+
+    def _loaded(self) -> None:
+        """Compute what follows from the state that has just been loaded; by default nothing does."""
 
     def _sizes(self, _found: Counts) -> Counts:
         """The sizes of the layout for these counts; by default all are free."""

@@ -199,9 +199,7 @@ class ExpertMixture(Holder):
         name = "mse" if self.regression else "accuracy"
         return [dict(zip(("expert", "weight", name, "resting"), column, strict=True)) for column in columns]
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Load a state from ``to_arrays``; see ``Holder``."""
-        super().load_arrays(arrays, header)
+    def _loaded(self) -> None:
         self._wake()
 
     def _sizes(self, found: Counts) -> Counts:

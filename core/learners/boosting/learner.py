@@ -118,16 +118,12 @@ class Boosting(RowLearner):
         self.trees[..., 0] = places[other.trees[..., 0].astype(np.int64)]
         self.held = np.zeros((len(other.held), self.spec.dimension))
         self.held[:, places], self.edges[places] = other.held, other.edges
-        self._encode()
+        self._loaded()
 
-    def _encode(self) -> None:
+    def _loaded(self) -> None:
+        """The codes of the rows."""
         self.codes = np.zeros(self.held.shape, dtype=np.uint8)
         encode(self.held, self.edges, self.codes, len(self.held))
-
-    def load_arrays(self, arrays: Mapping[str, Floats], header: Header) -> None:
-        """Load a state from ``to_arrays``; a ``ValueError`` leaves the learner unchanged."""
-        super().load_arrays(arrays, header)
-        self._encode()
 
     def posterior(self, view: View) -> Header:
         """Rows, trees, and how often the columns are cut."""

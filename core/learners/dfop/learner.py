@@ -14,10 +14,9 @@ D/10 rows. The weights of the members stay, since all now adapt equally fast.
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Spec, chunks, unlike
 from core.learners.calibration import CALIBRATION, fresh_calibration
@@ -300,9 +299,7 @@ class Dfop(LinearLearner):
         """Rows learned."""
         return int(self.counters[0, kernels.ROWS])
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Load a state from ``to_arrays``; see ``core.state.layout.Holder``."""
-        super().load_arrays(arrays, header)
+    def _loaded(self) -> None:
         self._join()
 
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:

@@ -170,9 +170,7 @@ class DynamicOdm(LinearLearner):
         used = {name: arrays[name][: self.count].copy() for name in ("shares", "losses")}
         return arrays | used | {"weights": arrays["weights"][:, : self.count].copy()}, header
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Load a state from ``to_arrays``; see ``core.state.layout.Holder``."""
-        super().load_arrays(arrays, header)
+    def _loaded(self) -> None:
         more = 0, len(self.epochs) - self.count
         self.W = np.pad(self.W, ((0, 0), more, (0, 0)))
         self.shares, self.losses = np.pad(self.shares, more), np.pad(self.losses, more)
