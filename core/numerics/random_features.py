@@ -41,12 +41,6 @@ _C3, _C5, _C7, _C9, _C11, _C13, _C15, _C17, _C19 = ((-1.0) ** (n // 2) / math.fa
 _ROOT = math.sqrt(2.0)
 
 
-def _uniforms(seed: int, count: int) -> Floats:
-    """Count numbers in (0, 1), a function of the seed, the purpose and their place."""
-    drawn = words(mixed_seed(seed) ^ np.uint64(int.from_bytes(PURPOSE, "big")), count)
-    return np.asarray(((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * UNIT)
-
-
 @njit("void(f8[::1])", cache=True, nogil=True)
 def to_features(angles: Floats) -> None:
     """Angles (R,) become sqrt(2) times their cosines, in place; within +-sqrt(2) for any finite ones."""
@@ -88,7 +82,8 @@ class RandomFeatures:
 
     def __init__(self, seed: int, dimension: int, count: int) -> None:
         pairs = (count * dimension + 1) // 2
-        u = _uniforms(seed, count + 2 * pairs)
+        drawn = words(mixed_seed(seed) ^ np.uint64(int.from_bytes(PURPOSE, "big")), count + 2 * pairs)
+        u = ((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * UNIT  # in (0, 1)
         self.phases = 2.0 * math.pi * u[:count]  # b (R,)
         radius = np.sqrt(-2.0 * np.log(u[count::2])) * math.sqrt(2.0 / dimension)
         angle = 2.0 * math.pi * u[count + 1 :: 2]

@@ -37,10 +37,13 @@ def mix(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@njit("void(u8, u8[::1])", cache=True, nogil=True)
-def _fill_words(state: Any, words: Words) -> None:
-    for k in range(words.shape[0]):
-        words[k] = mix(state + np.uint64(k + 1) * GAMMA)
+@njit("u8[::1](u8, i8)", cache=True, nogil=True)
+def words(state: Any, count: int) -> Words:
+    """The first words of SplitMix64 from a state: mix(state + k gamma), k = 1 ... count; (count,)."""
+    found = np.empty(count, np.uint64)
+    for k in range(count):
+        found[k] = mix(state + np.uint64(k + 1) * GAMMA)
+    return found
 
 
 @direct("void(u8, u8, u8, f8[::1])")
@@ -54,13 +57,6 @@ def _fill(seed: Any, first: Any, word: Any, u: Floats) -> None:
 def mixed_seed(seed: int) -> np.uint64:
     """mix(seed + gamma), for any integer seed from 0 to 2^64 - 1."""
     return np.uint64(mix(np.uint64((seed + int(GAMMA)) % 2**64)))
-
-
-def words(state: np.uint64, count: int) -> Words:
-    """The first words of SplitMix64 from a state: mix(state + k gamma), k = 1 ... count; (count,)."""
-    found = np.empty(count, np.uint64)
-    _fill_words(state, found)
-    return found
 
 
 def uniform(seed: int, first_row: int, rows: int, purpose: str) -> Floats:
