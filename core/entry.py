@@ -41,9 +41,7 @@ class ServedPrediction(Struct, array_like=True, frozen=True, forbid_unknown_fiel
     probabilities: tuple[tuple[Label, float], ...] | None = None
     baselines: tuple[Label | float | None, ...] | None = None
     interval: IntervalBounds | None = None  # of a regression, as it was at the time
-    lags: tuple[float, ...] | None = (
-        None  # the lag columns it was made with; () before the first row; None: the model has none
-    )
+    lags: tuple[float, ...] | None = None  # the lag columns it was made with, () before the first row; None: no lags
     by: str = ""  # the learner that made it (LearnerParts.learner_id)
     challengers: "tuple[ServedPrediction, ...]" = ()  # for the same row, which the client did not receive
     outside: Label | float | None = None  # what a model outside Onepass predicted, as the client said
@@ -213,6 +211,4 @@ class Outcome(Struct, array_like=True):
     overlap_rows: int | None = None  # rows that have trained the mapping, after such a step or unlabelled overlap rows
     warning: str | None = None  # a warning for the client of such a step
     version: int = 0  # the version that its entry made; the service fills it in
-    feature_state: bytes = (
-        b""  # the feature spaces after a step in a change of features, as JSON; the service fills it in
-    )
+    feature_state: bytes = b""  # the feature spaces after such a step, as JSON; the service fills it in

@@ -204,16 +204,11 @@ class Auto(Nested):
 
         Those of the family "labels" read none; those of a second team are named ``new_NAME``.
         """
-        found = [team.posterior(self.columns, view) for team in self._teams]
-        for experts, (_, share) in zip(found, self._shares(), strict=True):
-            for own in experts.values():
-                own["share"] *= share
-        merged = (
-            (start + name, own)
-            for experts, (start, _) in zip(found, self._shares(), strict=True)
-            for name, own in experts.items()
-        )
-        return {"experts": dict(merged)}
+        merged: Header = {}
+        for team, (start, share) in zip(self._teams, self._shares(), strict=True):
+            found = team.posterior(self.columns, view)
+            merged |= {start + name: own | {"share": share * own["share"]} for name, own in found.items()}
+        return {"experts": merged}
 
     def _shares(self) -> list[tuple[str, float]]:
         """The prefix of the names of each team's experts, and the team's share."""
