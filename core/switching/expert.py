@@ -62,7 +62,8 @@ class SpaceExpert(Nested):
 
     def predict_encoded(self, X: Floats) -> Prediction:
         """Predict encoded rows X (n, D); changes nothing."""
-        return self.predict_from_columns(X if self.input_mapping is None else self.input_mapping.recover(X))
+        own = X if self.input_mapping is None else self.input_mapping.recover(X)
+        return self.learner.predict(own if self.scaler is None else self.scaler.scale(own))
 
     def predict_from_columns(self, Y: Floats) -> Prediction:
         """Predict rows given as ``columns`` (n, d); changes nothing."""
