@@ -2,26 +2,17 @@
 
 from importlib import import_module
 
-from core.model.model import Challenger, LearnerParts, Model
-from core.model.read import LastDrift, Summary
-from core.model.save import LearnerSpaces
-from core.state.envelope import FORMAT as STATE_VERSION
-from core.switching.phases import bytes_to_switch
-from core.switching.space_model import refuse_lag_names
+from core.model.model import Challenger as Challenger
+from core.model.model import LearnerParts as LearnerParts
+from core.model.model import Model as Model
+from core.model.read import LastDrift as LastDrift
+from core.model.read import Summary as Summary
+from core.model.save import LearnerSpaces as LearnerSpaces
+from core.state import envelope
+from core.switching.phases import bytes_to_switch as bytes_to_switch
+from core.switching.space_model import refuse_lag_names as refuse_lag_names
 
-__all__ = [
-    "STATE_VERSION",
-    "Challenger",
-    "LastDrift",
-    "LearnerParts",
-    "LearnerSpaces",
-    "Model",
-    "Summary",
-    "bytes_to_switch",
-    "load_kernels",
-    "refuse_lag_names",
-]
-
+STATE_VERSION = envelope.FORMAT
 LATER = (
     "core.learners.expanded",
     "core.switching.linear_mapping",
