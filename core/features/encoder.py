@@ -22,11 +22,7 @@ columns are
     day of year   sin 2 pi y,    cos 2 pi y
     days          days since 2026-01-01T00:00:00Z, with their fraction
 
-so that 23:59 is close to midnight and December to January, and numbers stay small. The civil date is computed by
-eras of 400 years, of 146 097 days each; a year begins in March there, so that the leap day is its last.
-
-Source: Howard Hinnant, "chrono-compatible low-level date algorithms", 2013, ``civil_from_days`` and
-``days_from_civil``.
+so that 23:59 is close to midnight and December to January, and numbers stay small.
 """
 
 import math
@@ -46,7 +42,6 @@ from core.state.layout import WHOLE, Array, Layout
 
 DAY_S = 86_400.0
 FIRST_DAY = 20_454.0  # 2026-01-01, in days since 1970
-_ERA_DAYS, _DAYS_TO_1970 = 146_097, 719_468
 _THURSDAY = 3  # the weekday of 1970-01-01, Monday being 0
 _TURN = 2.0 * math.pi
 _NUMBER, _CATEGORY, _TIME = 0, 1, 2
@@ -54,21 +49,19 @@ _KINDS = {"numeric": _NUMBER, "boolean": _NUMBER, "categorical": _CATEGORY, "tim
 
 
 @njit("i8(i8)", cache=True)
-def year_of(day: int) -> int:
-    """The year of a day since 1970."""
-    shifted = day + _DAYS_TO_1970
-    era = shifted // _ERA_DAYS
-    of_era = shifted - era * _ERA_DAYS  # 0 to 146 096
-    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365  # 0 to 399
-    of_year = of_era - (365 * year + year // 4 - year // 100)  # 0 is 1 March
-    return year + 400 * era + (1 if of_year >= 306 else 0)
-
-
-@njit("i8(i8)", cache=True)
 def first_day(year: int) -> int:
     """1 January of a year, in days since 1970."""
     before = year - 1
     return 365 * before + before // 4 - before // 100 + before // 400 - 719_162
+
+
+@njit("i8(i8)", cache=True)
+def year_of(day: int) -> int:
+    """The year of a day since 1970."""
+    year = 1970 + math.floor(day / 365.2425)  # of the year before or behind it at most
+    if first_day(year) > day:
+        return year - 1
+    return year + 1 if first_day(year + 1) <= day else year
 
 
 @njit("void(f8, f8[:,::1], i8, i8)", cache=True)
