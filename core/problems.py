@@ -74,10 +74,6 @@ class Invalid(ValueError):
         super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
         self.problems: Sequence[Problem] = problems
 
-    def __reduce__(self) -> tuple[type["Invalid"], tuple[Problem, ...]]:
-        """Copies, also those in other processes, are built from the problems."""
-        return type(self), tuple(self.problems)
-
     @classmethod
     def of(cls, field: str, problem: str, allowed: object = None) -> "Invalid":
         """Build the common case of a single problem."""
