@@ -33,18 +33,7 @@ import numpy as np
 
 import core.metrics.class_kernels as at
 from core.contract import Floats, Header, Ints, unlike
-from core.metrics.prequential import (
-    DIGITS,
-    FADING,
-    ROWS,
-    STRIDE,
-    WINDOW,
-    PrequentialMetrics,
-    Quality,
-    error_ratio,
-    history_of,
-    number,
-)
+from core.metrics.prequential import DIGITS, ROWS, STRIDE, PrequentialMetrics, Quality, error_ratio, history_of, number
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 CountArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats]
@@ -185,7 +174,7 @@ class ClassificationMetrics(PrequentialMetrics):
         history=history_of(POINT),
     )
 
-    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+    def __init__(self, window: int, fading: float) -> None:
         super().__init__(at.SCALARS, at.RING, window, fading)
         self.scalars[[at.LAST, at.LEADER]] = at.NOTHING
         self.scalars[at.WEIGHT] = 1.0

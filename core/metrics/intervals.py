@@ -39,7 +39,6 @@ import numpy as np
 from numba import njit
 
 from core.contract import LEVELS, NUMBERS_IN, Floats, Header, IntervalBounds
-from core.metrics.prequential import FADING, WINDOW
 from core.numerics.rows import capacity, grown, within
 from core.state.layout import LARGEST, NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
@@ -210,7 +209,7 @@ class Intervals(Holder):
     )
     counts: Mapping[str, int] = {"rows": ROWS_MAX}
 
-    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+    def __init__(self, window: int, fading: float) -> None:
         self.rows, self.window, self.fading = 0, window, fading
         self.alphas = np.repeat(1.0 - _LEVELS[:, None], len(STEPS), axis=1)  # (L, K) a_k of every level
         self.weights = np.full(self.alphas.shape, 1.0 / len(STEPS))

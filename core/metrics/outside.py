@@ -12,7 +12,7 @@ import numpy as np
 
 from core.contract import Floats, Header, chunks
 from core.metrics.difference import NO_NUMBERS, PairedDifference
-from core.metrics.prequential import FADING, WINDOW, number
+from core.metrics.prequential import number
 from core.metrics.regression import ERROR_MAX
 from core.numerics.rows import capacity, grown
 from core.state.envelope import Nested
@@ -85,7 +85,7 @@ class OutsideScores(Nested):
     ``difference`` is served minus model, in the losses of the task.
     """
 
-    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+    def __init__(self, window: int, fading: float) -> None:
         self._losses, self.difference = _Losses(window, fading), PairedDifference()
 
     def absorb(

@@ -1,7 +1,7 @@
 """What the prequential metrics of both tasks share: the three spans, the history, the marks and the state.
 
-Every row is scored in three spans: all rows (``overall``), the last ones (``window``, of 1000 rows if nothing else is
-said), and all rows with a weight that fades by a factor a row (``fading``, 0.999). A state has at least these arrays:
+Every row is scored in three spans: all rows (``overall``), the last ones (``window``), and all rows with a weight that
+fades by a factor a row (``fading``). A state has at least these arrays:
 
     scalars  running sums; the row count first, the stride and the number of points of the history last
     ring     what the window needs of each of its rows
@@ -25,8 +25,6 @@ from core.contract import Floats, Header
 from core.numerics.rows import capacity, grown, put
 from core.state.layout import FINITE, Array, Counts, Holder, Range
 
-WINDOW: Final = 1000  # rows in the window, by default
-FADING: Final = 0.999  # weight that a row keeps with each row after it, by default
 RESCALED: Final = 1000
 """Rows after which fading counts are divided by the weight of the newest row, whatever the window is."""
 POINTS_MAX: Final = 512  # points in the history

@@ -29,11 +29,9 @@ from core.contract import NUMBERS_IN, TABLE, VECTOR, Floats, Header
 from core.metrics.error_sketch import OCTAVES, PER_OCTAVE, ZERO, bin_of, covering, median
 from core.metrics.prequential import (
     DIGITS,
-    FADING,
     RESCALED,
     ROWS,
     STRIDE,
-    WINDOW,
     PrequentialMetrics,
     Quality,
     add_point,
@@ -237,7 +235,7 @@ class RegressionMetrics(PrequentialMetrics):
         history=history_of(POINT),
     )
 
-    def __init__(self, window: int = WINDOW, fading: float = FADING) -> None:
+    def __init__(self, window: int, fading: float) -> None:
         super().__init__(SCALARS, RING, window, fading)
         self.scalars[WEIGHT] = 1.0
         self.series = np.zeros((3, SERIES_COLUMNS))

@@ -18,7 +18,7 @@ SPANS = ("overall", "window", "fading")
 
 def test_an_undefined_score_of_a_class_is_none():
     """Recall without rows, precision without predictions, F1 without either."""
-    report = fed(ClassificationMetrics(), classes_of([(0, 0, 0.9), (0, 1, 0.1)]), [], 3).report()
+    report = fed(ClassificationMetrics(1000, 0.999), classes_of([(0, 0, 0.9), (0, 1, 0.1)]), [], 3).report()
     expected = {
         "0": {"support": 1, "precision": 0.5, "recall": 1.0, "f1": 2 / 3},
         "1": {"support": 1, "precision": None, "recall": 0.0, "f1": 0.0},
@@ -31,7 +31,7 @@ def test_reliability_compares_probabilities_with_right_rows():
     """Rows grouped by the predicted class's probability: its mean and the share of right rows; no empty bins."""
     rows = [(0, 0, 0.91)] * 8 + [(0, 1, 0.03)] * 2 + [(1, 1, 0.55)] * 3
     for span in ("overall", "window"):
-        found = fed(ClassificationMetrics(), classes_of(rows), [], 2).report()[span]
+        found = fed(ClassificationMetrics(1000, 0.999), classes_of(rows), [], 2).report()[span]
         assert [(3, 1.0), (10, 0.8)] == [(one["rows"], one["share"]) for one in found["reliability"]]
         assert [0.55, (8 * 0.91 + 2 * 0.97) / 10] == pytest.approx([one["mean"] for one in found["reliability"]])
         assert (3 * 0.45 + abs(8 - 8 * 0.91 - 2 * 0.97)) / 13 == pytest.approx(found["ece"])
@@ -40,7 +40,7 @@ def test_reliability_compares_probabilities_with_right_rows():
 def test_only_two_classes_have_a_ranking():
     """With one class or three there is no second class to find."""
     for classes, there in ((1, False), (2, True), (3, False)):
-        report = fed(ClassificationMetrics(), classes_of([(0, 0, 0.9)] * 5), [], classes).report()
+        report = fed(ClassificationMetrics(1000, 0.999), classes_of([(0, 0, 0.9)] * 5), [], classes).report()
         assert [there] * 3 == ["roc_auc" in report[span] for span in SPANS]
         assert [there] * 3 == ["average_precision" in report[span] for span in SPANS]
         assert not there or report["overall"]["roc_auc"] is None  # no row of the second class
@@ -48,7 +48,7 @@ def test_only_two_classes_have_a_ranking():
 
 def test_scores_start_before_the_second_class_is_known():
     """Until then rows of the first class have the lowest score: no other class was known."""
-    metrics = ClassificationMetrics()
+    metrics = ClassificationMetrics(1000, 0.999)
     metrics.absorb(*classes_of([(0, 0, 1.0)] * 3), 1)
     predicted, truth, facts = classes_of([(1, 1, 0.7), (1, 0, 0.4)])
     facts[SCORE] = [0.7, 0.6]
@@ -71,10 +71,10 @@ def many(n, K, seed=0):
 def test_of_many_classes_the_most_frequent_are_shown():
     """Fifty and "other": no hidden class is more than twice as frequent as a shown one."""
     arrays = many(30_000, 200)
-    report = fed(ClassificationMetrics(), arrays, [], 200).report()
+    report = fed(ClassificationMetrics(1000, 0.999), arrays, [], 200).report()
     found = report["overall"]["confusion"]
     assert (51, "other") == (len(found["labels"]), found["labels"][-1])
-    named = fed(ClassificationMetrics(), arrays, [], 200).report(
+    named = fed(ClassificationMetrics(1000, 0.999), arrays, [], 200).report(
         ["other", *range(1, 200)], ["other", *map(str, range(1, 200))]
     )
     assert "other'" == named["overall"]["confusion"]["labels"][-1]
@@ -90,7 +90,7 @@ def test_of_many_classes_the_most_frequent_are_shown():
 def test_scores_count_all_classes_whether_shown_or_not():
     """Accuracy, balanced accuracy and kappa equal those computed from all rows."""
     predicted, truth, facts = many(5_000, 120)
-    overall = fed(ClassificationMetrics(), (predicted, truth, facts), [], 120).report()["overall"]
+    overall = fed(ClassificationMetrics(1000, 0.999), (predicted, truth, facts), [], 120).report()["overall"]
     recalls = [(predicted[truth == k] == k).mean() for k in range(120) if (truth == k).any()]
     assert np.mean(recalls) == pytest.approx(overall["balanced_accuracy"])
     p0 = (predicted == truth).mean()
@@ -101,16 +101,16 @@ def test_scores_count_all_classes_whether_shown_or_not():
 @pytest.mark.parametrize("classes", [100, 1000])
 def test_answers_and_memory_are_bounded(classes):
     """Whatever the number of classes, a report fits into 150 KB and the state into 300 KB."""
-    metrics = fed(ClassificationMetrics(), many(20_000, classes), [], classes)
+    metrics = fed(ClassificationMetrics(1000, 0.999), many(20_000, classes), [], classes)
     assert 150_000 > len(json.dumps(metrics.report()))
     assert 300_000 > metrics.nbytes
 
 
 def test_the_memory_of_an_idle_model_is_small():
     """Two classes take some KB, mostly for the ranking; more classes take less, and none take little."""
-    assert 2500 > ClassificationMetrics().nbytes
+    assert 2500 > ClassificationMetrics(1000, 0.999).nbytes
     for classes, most in ((2, 16_000), (3, 4_000)):
-        assert most > fed(ClassificationMetrics(), random_classes(5, 2), [], classes).nbytes
+        assert most > fed(ClassificationMetrics(1000, 0.999), random_classes(5, 2), [], classes).nbytes
 
 
 def test_rows_without_probabilities_have_neither_reliability_nor_ranking():
@@ -118,7 +118,7 @@ def test_rows_without_probabilities_have_neither_reliability_nor_ranking():
     predicted, truth, facts = random_classes(50, 2)
     facts[P_TRUE:] = math.nan
     for span in SPANS:
-        found = fed(ClassificationMetrics(), (predicted, truth, facts), [], 2).report()[span]
+        found = fed(ClassificationMetrics(1000, 0.999), (predicted, truth, facts), [], 2).report()[span]
         none = ("log_loss", "brier", "ece", "roc_auc", "average_precision")
         assert dict.fromkeys(none) == {name: found[name] for name in none}
         assert [] == found["reliability"]
@@ -169,7 +169,7 @@ def test_classes_are_scored_like_scikit_learn(priors):
     y = rng.choice(K, 3000, p=priors)
     P = np.exp(1.5 * rng.normal(size=(3000, K)) + 2.0 * (y[:, None] == np.arange(K)) + np.log(priors))
     P, said = P / P.sum(axis=1, keepdims=True), P.argmax(axis=1)
-    report = fed(ClassificationMetrics(), (said, y, facts_of(P, said, y)), [], K).report()
+    report = fed(ClassificationMetrics(1000, 0.999), (said, y, facts_of(P, said, y)), [], K).report()
     weights = np.ones(3000), np.arange(3000) >= 2000, 0.999 ** np.arange(3000)[::-1]
     for found, w in zip((report[span] for span in SPANS), weights, strict=True):
         expected = theirs.precision_recall_fscore_support(y, said, sample_weight=w)

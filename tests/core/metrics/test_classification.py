@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.config import Config
-from core.config.scoring import FADING, ROW_NUMBERS, WINDOW
+from core.config.scoring import ROW_NUMBERS, WINDOW
 from core.entry import Challenge
-from core.metrics import ClassificationMetrics, RegressionMetrics, classification_batch, prequential, regression_batch
+from core.metrics import ClassificationMetrics, RegressionMetrics, classification_batch, regression_batch
 from core.metrics.class_kernels import AS_NOW, GONE, NOTHING, P_TRUE
 from core.metrics.intervals import Intervals
 from core.metrics.prequential import MARKS_MAX, Marks
@@ -65,7 +65,7 @@ def test_classification_metrics_match_the_full_list(n, K, window, factor):
 def test_metrics_of_short_streams_match_the_full_list(rows):
     """Single classes, missing predictions or probabilities: every edge case of the definitions, on short lists."""
     arrays = classes_of(rows)
-    found = flat(fed(ClassificationMetrics(), arrays, [1], 3).report())
+    found = flat(fed(ClassificationMetrics(1000, 0.999), arrays, [1], 3).report())
     for name, span in class_report(rows_of(*arrays), 3).items():
         assert_close(span, found[name])
 
@@ -75,7 +75,7 @@ SCORES = ("accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss"
 
 def test_a_metric_without_rows_is_none():
     """Before the first row every metric is None, and none is NaN."""
-    report = ClassificationMetrics().report()
+    report = ClassificationMetrics(1000, 0.999).report()
     nothing = {"per_class": {}, "confusion": {"labels": [], "counts": []}, "reliability": []}
     none = {**dict.fromkeys(SCORES), "unscored": 0, **nothing}
     baselines = {"no_change": {"accuracy": None}, "majority": {"accuracy": None}}
@@ -85,20 +85,20 @@ def test_a_metric_without_rows_is_none():
         "fading": {"factor": 0.999, **none, "baselines": baselines}, "baselines": baselines, "history": [],
         "history_every": 10, "marks": [], "marks_thinned": 0,
     } == report  # fmt: skip
-    assert {"score": None, "baseline": None} == ClassificationMetrics().headline()
+    assert {"score": None, "baseline": None} == ClassificationMetrics(1000, 0.999).headline()
 
 
 def test_the_best_baseline_is_the_more_accurate_one():
     """``majority`` on an alternating stream, ``no_change`` on one that changes once."""
     for labels, best in (([0, 0, 0, 1, 0, 1, 0], "majority"), ([0, 0, 0, 0, 1, 1, 1, 1, 1], "no_change")):
-        metrics = fed(ClassificationMetrics(), classes_of([(0, label, 1.0) for label in labels]), [], 2)
+        metrics = fed(ClassificationMetrics(1000, 0.999), classes_of([(0, label, 1.0) for label in labels]), [], 2)
         found = {name: span["accuracy"] for name, span in metrics.report()["baselines"].items()}
         assert (best, found[best]) == (max(found, key=found.get), metrics.headline()["baseline"])
 
 
 def test_predicting_a_retired_label_is_wrong():
     """It counts as an error, and as a prediction of none of the current classes."""
-    metrics = fed(ClassificationMetrics(), classes_of([(GONE, 0, 0.5), (0, 0, 0.5)]), [], 2)
+    metrics = fed(ClassificationMetrics(1000, 0.999), classes_of([(GONE, 0, 0.5), (0, 0, 0.5)]), [], 2)
     overall = metrics.report()["overall"]
     assert (0.5, 0) == (overall["accuracy"], overall["unscored"])
     assert [[1, 0], [0, 0]] == overall["confusion"]["counts"]
@@ -107,7 +107,7 @@ def test_predicting_a_retired_label_is_wrong():
 
 def test_baselines_are_judged_by_their_prediction_of_that_time():
     """They come with the rows; AS_NOW means the current prediction, NOTHING the first class, GONE an error."""
-    metrics = fed(ClassificationMetrics(), classes_of([(0, 0, 0.5)] * 3), [], 2)
+    metrics = fed(ClassificationMetrics(1000, 0.999), classes_of([(0, 0, 0.5)] * 3), [], 2)
     predicted, truth, facts = classes_of([(1, 1, 0.5), (1, 1, 0.5), (0, 0, 0.5), (1, 1, 0.5)])
     metrics.absorb(predicted, truth, facts, 2, np.array([[1, 0], [AS_NOW, 1], [NOTHING, GONE], [0, AS_NOW]]))
     # no_change was right on 0, 0, 0, then 1 (given), 1 (the label before), 0 (nothing known), wrong on 1
@@ -118,7 +118,7 @@ def test_baselines_are_judged_by_their_prediction_of_that_time():
 def test_classes_may_come_late():
     """Making room for classes early or late makes no difference to the final bits."""
     predicted, truth, facts = random_classes(400, K=2)
-    early, late = ClassificationMetrics(), ClassificationMetrics()
+    early, late = ClassificationMetrics(1000, 0.999), ClassificationMetrics(1000, 0.999)
     early.absorb(predicted, truth, facts, 60)
     for start, stop, classes in ((0, 150, 2), (150, 400, 3), (400, 400, 60)):
         late.absorb(
@@ -132,7 +132,7 @@ def test_classes_may_come_late():
 )
 def test_an_impossible_row_changes_nothing(row):
     """Indices out of range and impossible probabilities are refused together with all other rows of the call."""
-    metrics = fed(ClassificationMetrics(), random_classes(20, K=2), [], 2)
+    metrics = fed(ClassificationMetrics(1000, 0.999), random_classes(20, K=2), [], 2)
     before = bits(metrics)
     with pytest.raises(ValueError, match="out of range"):
         metrics.absorb(*classes_of([(0, 0, 0.5)] * 20 + [row[:3]]), row[3])
@@ -152,7 +152,7 @@ def test_an_impossible_row_changes_nothing(row):
 def loaded(metrics):
     """New metrics with this state."""
     arrays, header = metrics.to_arrays()
-    restored = type(metrics)()
+    restored = type(metrics)(1000, 0.999)
     restored.load_arrays(arrays, json.loads(json.dumps(header)))
     return restored
 
@@ -161,7 +161,7 @@ def loaded(metrics):
 def test_the_history_is_bounded_and_regular(n):
     """Points are at multiples of a stride that doubles, always fewer than 512, and each has the metrics at its row."""
     predicted, truth, facts = random_classes(n)
-    metrics = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3)
+    metrics = fed(ClassificationMetrics(1000, 0.999), (predicted, truth, facts), [], 3)
     assert bits(metrics) == bits(loaded(metrics))
     report = metrics.report()
     history = report["history"]
@@ -185,7 +185,7 @@ def test_the_history_is_bounded_and_regular(n):
 
 def test_points_of_rows_that_are_all_unscored_are_undefined():
     """The point exists without numbers, and the state loads."""
-    metrics = fed(ClassificationMetrics(), classes_of([(-1, 0, math.nan)] * 20), [], 1)
+    metrics = fed(ClassificationMetrics(1000, 0.999), classes_of([(-1, 0, math.nan)] * 20), [], 1)
     assert [{"row": row, **dict.fromkeys(metrics.POINT)} for row in (10, 20)] == metrics.report()["history"]
     assert bits(metrics) == bits(loaded(metrics))
 
@@ -194,7 +194,7 @@ def test_points_of_rows_that_are_all_unscored_are_undefined():
 def test_the_history_of_a_regression(n):
     """Each point has the window's and the overall errors at its row."""
     predicted, truth = random_numbers(n)
-    metrics = fed(RegressionMetrics(), (predicted, truth), [])
+    metrics = fed(RegressionMetrics(1000, 0.999), (predicted, truth), [])
     assert bits(metrics) == bits(loaded(metrics))
     history = metrics.report()["history"]
     assert points(n) == [point["row"] for point in history]
@@ -215,12 +215,12 @@ def test_the_history_of_a_regression(n):
 def test_a_batch_alone_is_a_short_stream(n):
     """The metrics of one batch equal those of a model that saw nothing else; of none they are None, not NaN."""
     predicted, truth, facts = random_classes(n)
-    overall = fed(ClassificationMetrics(), (predicted, truth, facts), [], 3).report()["overall"]
+    overall = fed(ClassificationMetrics(1000, 0.999), (predicted, truth, facts), [], 3).report()["overall"]
     batch = classification_batch(predicted, truth, facts[P_TRUE])
     assert ["rows", "unscored", "accuracy", "balanced_accuracy", "kappa", "log_loss"] == list(batch)
     assert_close({"rows": n, **{name: overall[name] for name in list(batch)[1:]}}, batch)
     numbers = random_numbers(n)
-    overall, batch = fed(RegressionMetrics(), numbers, []).report()["window"], regression_batch(*numbers)
+    overall, batch = fed(RegressionMetrics(1000, 0.999), numbers, []).report()["window"], regression_batch(*numbers)
     assert ["rows", "mse", "mae", "r2", "bias", "median_ae"] == list(batch)
     assert_close({name: overall[name] for name in batch}, batch)
 
@@ -228,7 +228,7 @@ def test_a_batch_alone_is_a_short_stream(n):
 # -- marks
 
 
-@pytest.mark.parametrize("metrics", [ClassificationMetrics(), RegressionMetrics()])
+@pytest.mark.parametrize("metrics", [ClassificationMetrics(1000, 0.999), RegressionMetrics(1000, 0.999)])
 def test_a_hundred_marks_are_kept_and_the_rest_counted(metrics):
     """In order, including the first and the latest; they survive the header."""
     for row in range(130):
@@ -300,19 +300,18 @@ def test_a_state_belongs_to_one_window(make):
     restored.load_arrays(*metrics.to_arrays())
     assert bits(fed(metrics, arrays, [], *more)) == bits(fed(restored, arrays, [3], *more))
     with pytest.raises(ValueError, match=r"another length|shape"):
-        make().load_arrays(*metrics.to_arrays())
+        make(1000, 0.999).load_arrays(*metrics.to_arrays())
 
 
 def test_a_weight_belongs_to_one_fading_factor():
     """The weight of the newest row shows how fast counts fade; another factor refuses it."""
     arrays, header = fed(RegressionMetrics(1000, 0.9), random_numbers(150), []).to_arrays()
     with pytest.raises(ValueError, match="weight"):
-        RegressionMetrics().load_arrays(arrays, header)
+        RegressionMetrics(1000, 0.999).load_arrays(arrays, header)
 
 
 def test_a_model_scores_as_its_configuration_says():
-    """For both tasks, and for a challenger; the defaults of the configuration equal those of the metrics."""
-    assert (prequential.WINDOW, prequential.FADING) == (WINDOW.default, FADING.default)
+    """For both tasks, and for a challenger."""
     for task in ("classification", "regression"):
         model = Fed({"task": task, "metrics": {"window": 50, "fading": 0.95}})
         model.commit(Challenge("other", {"algorithm": "rls"}, 1))

@@ -104,7 +104,7 @@ def test_intervals_match_the_plainest_computation():
     """Before every row, at every level, while the ring fills and after it is full; coverage agrees, over any span."""
     predicted, truth = stream(1300)
     predicted[1000:] = truth[1000:]  # intervals end without width, and cover
-    intervals, plain = Intervals(), PlainIntervals()
+    intervals, plain = Intervals(1000, 0.999), PlainIntervals()
     others, covered = {spans: Intervals(*spans) for spans in SPANS}, []
     for said, came in zip(predicted, truth, strict=True):
         expected = plain.offsets()
@@ -131,13 +131,13 @@ def test_intervals_match_the_plainest_computation():
 def test_no_finite_number_makes_an_interval_overflow(rows, level):
     """For any finite numbers, intervals are finite and ordered, and the state loads."""
     predicted, truth = (np.array(column) for column in zip(*rows, strict=True))
-    intervals = fed(Intervals(), (predicted, truth), [1] * len(rows))
-    assert bits(intervals) == bits(fed(Intervals(), (predicted, truth), []))
+    intervals = fed(Intervals(1000, 0.999), (predicted, truth), [1] * len(rows))
+    assert bits(intervals) == bits(fed(Intervals(1000, 0.999), (predicted, truth), []))
     if (bounds := intervals.around(predicted, level)) is not None:
         assert np.isfinite(bounds).all()
         assert (bounds[:, 0] <= predicted).all()
         assert (predicted <= bounds[:, 1]).all()
-    restored = Intervals()
+    restored = Intervals(1000, 0.999)
     restored.load_arrays(*intervals.to_arrays())
     assert bits(intervals) == bits(restored)
     assert_array_equal(offsets(intervals), offsets(restored))
@@ -150,7 +150,7 @@ def test_coverage_is_as_requested_also_after_changes():
     rows = 12_000
     scale, side = np.repeat([1.0, 4.0, 0.5, 8.0], rows // 4), np.repeat([0.0, 3.0, -3.0, 0.0], rows // 4)
     truth = scale * rng.standard_t(5, size=rows) + side
-    intervals, hits = Intervals(), []
+    intervals, hits = Intervals(1000, 0.999), []
     for came in truth:
         bounds = intervals.around(np.zeros(1), 0.9)
         hits.append(bounds is None or bounds[0, 0] <= came <= bounds[0, 1])
@@ -165,19 +165,19 @@ def test_a_tracked_row_is_covered_as_it_was_served():
     """Its own served intervals count; a row served without any does not count; other rows count as usual."""
     predicted, truth = stream(300)
     wide, narrow = ((-1e9, 1e9),) * 5, ((-1e-9, 1e-9),) * 5
-    before = fed(Intervals(), (predicted, truth), [])
+    before = fed(Intervals(1000, 0.999), (predicted, truth), [])
     counted = before.levels[:, 1]
     row = np.array([0.0]), np.array([5.0])
     for served, more, hits in ((wide, 1, 1), (narrow, 1, 0), (None, 0, 0), ((None,) * 4 + (wide[0],), None, None)):
-        after = fed(Intervals(), (predicted, truth), [])
+        after = fed(Intervals(1000, 0.999), (predicted, truth), [])
         after.absorb(*row, returned_bounds([served]))
         told, covered = (after.levels - before.levels)[:, 1:3].T
         expected = ([more] * 5, [hits] * 5) if more is not None else ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1])
         assert expected == (told.tolist(), covered.tolist())
         assert after.residuals[300 % 250] == 5.0
-    untracked = fed(Intervals(), (predicted, truth), [])
+    untracked = fed(Intervals(1000, 0.999), (predicted, truth), [])
     untracked.absorb(*row, returned_bounds([()]))
-    expected = fed(Intervals(), (predicted, truth), [])
+    expected = fed(Intervals(1000, 0.999), (predicted, truth), [])
     expected.absorb(*row)
     assert bits(expected) == bits(untracked)
     assert (counted > 0).all()
@@ -185,7 +185,7 @@ def test_a_tracked_row_is_covered_as_it_was_served():
 
 def test_a_tracked_row_is_served_with_the_intervals_that_are_read():
     """All levels around one prediction; None for a level without an interval."""
-    intervals = fed(Intervals(), stream(100), [])
+    intervals = fed(Intervals(1000, 0.999), stream(100), [])
     served = intervals.served(2.5)
     for level, own in zip(LEVELS, served, strict=True):
         bounds = intervals.around(np.array([2.5]), level)
@@ -197,7 +197,7 @@ def test_a_tracked_row_is_served_with_the_intervals_that_are_read():
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_non_finite_numbers_change_nothing(value):
     """NaN and infinities are refused together with all other rows of the call."""
-    intervals = fed(Intervals(), stream(20), [])
+    intervals = fed(Intervals(1000, 0.999), stream(20), [])
     before = bits(intervals)
     for said, came in ((value, 0.0), (0.0, value)):
         with pytest.raises(ValueError, match="finite"):
@@ -207,5 +207,5 @@ def test_non_finite_numbers_change_nothing(value):
 
 def test_an_idle_model_is_small():
     """The ring grows with the rows, up to its bound."""
-    sizes = [fed(Intervals(), stream(rows), []).nbytes for rows in (0, 16, 17, 1000, 3000)]
+    sizes = [fed(Intervals(1000, 0.999), stream(rows), []).nbytes for rows in (0, 16, 17, 1000, 3000)]
     assert sizes[0] == sizes[1] < sizes[2] < sizes[3] == sizes[4] < 16_000

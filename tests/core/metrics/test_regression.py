@@ -58,7 +58,7 @@ def test_regression_metrics_match_the_full_list(n, window, factor):
 
 def test_the_baseline_is_judged_by_its_prediction_of_that_time():
     """It comes with the rows; AS_NOW means the number before, NOTHING leaves the row out."""
-    metrics = fed(RegressionMetrics(), (np.zeros(2), np.array([1.0, 2.0])), [])
+    metrics = fed(RegressionMetrics(1000, 0.999), (np.zeros(2), np.array([1.0, 2.0])), [])
     metrics.absorb(np.zeros(4), np.array([3.0, 4.0, 5.0, 6.0]), np.array([1.0, AS_NOW, NOTHING, 0.5]))
     errors = [1.0 - 2.0, 1.0 - 3.0, 3.0 - 4.0, 0.5 - 6.0]
     expected = {"mse": sum(e**2 for e in errors) / 4, "mae": sum(map(abs, errors)) / 4}
@@ -66,20 +66,20 @@ def test_the_baseline_is_judged_by_its_prediction_of_that_time():
     assert expected == pytest.approx(report["baselines"]["last_value"])
     assert expected == pytest.approx(report["window"]["baselines"]["last_value"])
     assert (6.0,) == metrics.baselines()
-    assert (None,) == RegressionMetrics().baselines()
+    assert (None,) == RegressionMetrics(1000, 0.999).baselines()
 
 
 def test_r2_needs_a_variance():
     """A constant truth has no r2; a perfect prediction of a varying one has 1."""
-    constant = fed(RegressionMetrics(), (np.zeros(20), np.full(20, 0.1)), [])
+    constant = fed(RegressionMetrics(1000, 0.999), (np.zeros(20), np.full(20, 0.1)), [])
     assert [None] * 3 == [constant.report()[span]["r2"] for span in ("overall", "window", "fading")]
-    perfect = fed(RegressionMetrics(), (np.arange(20.0), np.arange(20.0)), [])
+    perfect = fed(RegressionMetrics(1000, 0.999), (np.arange(20.0), np.arange(20.0)), [])
     assert [1.0] * 3 == [perfect.report()[span]["r2"] for span in ("overall", "window", "fading")]
 
 
 def test_squared_errors_stop_at_a_limit():
     """An error beyond 1e150 counts as 1e150."""
-    report = fed(RegressionMetrics(), (np.array([BIG]), np.array([-BIG])), []).report()
+    report = fed(RegressionMetrics(1000, 0.999), (np.array([BIG]), np.array([-BIG])), []).report()
     assert (1e150**2, 1e150, None, 1e150) == tuple(report["overall"].values())[:4]
 
 
@@ -88,8 +88,8 @@ def test_squared_errors_stop_at_a_limit():
 def test_no_finite_number_makes_a_metric_overflow(rows):
     """For any finite numbers, every number of state and report is finite or None, and the state loads."""
     predicted, truth = (np.array(column) for column in zip(*rows, strict=True))
-    metrics = fed(RegressionMetrics(), (predicted, truth), [1, 10])
-    restored = RegressionMetrics()
+    metrics = fed(RegressionMetrics(1000, 0.999), (predicted, truth), [1, 10])
+    restored = RegressionMetrics(1000, 0.999)
     restored.load_arrays(*metrics.to_arrays())
     for found in (metrics.report(), restored.report(), regression_batch(predicted, truth)):
         json.dumps(found, allow_nan=False)
@@ -99,7 +99,7 @@ def test_no_finite_number_makes_a_metric_overflow(rows):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_non_finite_numbers_change_nothing(value):
     """NaN and infinities are refused together with all other rows of the call."""
-    metrics = fed(RegressionMetrics(), random_numbers(20), [])
+    metrics = fed(RegressionMetrics(1000, 0.999), random_numbers(20), [])
     before = bits(metrics)
     for predicted, truth in ((value, 0.0), (0.0, value)):
         with pytest.raises(ValueError, match="finite"):
@@ -140,7 +140,7 @@ def ratios(metrics):
 @given(st.integers(30, 2200), st.sampled_from([0.0, 1e3, -1e6, 1e9]), st.sampled_from([0.2, 5.0]), st.integers(0, 99))
 def test_the_first_row_decides_nothing(n, level, own, seed):
     """However far labels are from 0, a model is better exactly if its errors are smaller than the last value's."""
-    found = ratios(fed(RegressionMetrics(), far(n, level, own, seed), [1, 7]))
+    found = ratios(fed(RegressionMetrics(1000, 0.999), far(n, level, own, seed), [1, 7]))
     assert all((ratio < 1.0) == (own < 1.0) for ratio in found)
 
 
@@ -151,7 +151,7 @@ RELATIVE = 1 / 32
 
 def told(errors, sizes=()):
     """The metrics of rows with these errors."""
-    return fed(RegressionMetrics(), (np.asarray(errors, dtype=float), np.zeros(len(errors))), sizes)
+    return fed(RegressionMetrics(1000, 0.999), (np.asarray(errors, dtype=float), np.zeros(len(errors))), sizes)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 3e7, 1e15])

@@ -1,6 +1,7 @@
 """Holders of state other than learners: any cut of rows and any save give the same bits; a broken state is refused."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,11 +107,12 @@ CASES = {
        for kind in ("standard", "robust")},
     "lags": Case(lambda: LagColumns(4, 2, 3, 3), lambda held, rows: held.lag(X[rows], CLASSES[rows]),
                  lambda _: {"features": 2, "D": 4, "labels": 3, "C": 3}, 40),
-    "intervals": Case(Intervals, lambda held, rows: held.absorb(NUMBERS[0, rows], Y[rows])),
-    "metrics of classes": Case(ClassificationMetrics, lambda held, rows: held.absorb(
+    "intervals": Case(partial(Intervals, 1000, 0.999), lambda held, rows: held.absorb(NUMBERS[0, rows], Y[rows])),
+    "metrics of classes": Case(partial(ClassificationMetrics, 1000, 0.999), lambda held, rows: held.absorb(
         PREDICTED[rows], TRUTH[rows], np.ascontiguousarray(FACTS[:, rows]), 3)),
-    "metrics of many classes": Case(ClassificationMetrics, metrics_of_many),
-    "metrics of numbers": Case(RegressionMetrics, lambda held, rows: held.absorb(*(one[rows] for one in WALK))),
+    "metrics of many classes": Case(partial(ClassificationMetrics, 1000, 0.999), metrics_of_many),
+    "metrics of numbers": Case(
+        partial(RegressionMetrics, 1000, 0.999), lambda held, rows: held.absorb(*(one[rows] for one in WALK))),
     "difference of classes": Case(PairedDifference, lambda held, rows: held.absorb(WRONG[rows], MANY[0, rows] / 89)),
     "difference of numbers": Case(PairedDifference, lambda held, rows: held.absorb(
         *(squared_errors(own[rows], Y[rows]) for own in NUMBERS), Y[rows])),
