@@ -175,8 +175,7 @@ class Neighbours(RowLearner):
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         if len(held["labels"]) != capacity(int(held["tally"][0]), WINDOW):
             raise ValueError("held: of another length than so many rows make")
-        labels = held["labels"]
-        if not self.regression and ((labels < 0) | (labels >= max(found["classes"], 1)) | (labels % 1 != 0)).any():
+        if not self.regression and not np.isin(held["labels"], np.arange(max(found["classes"], 1))).all():
             raise ValueError("labels: a class that is not there")
 
 

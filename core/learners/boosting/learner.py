@@ -9,6 +9,7 @@ from core.contract import Floats, Header, Ints, Spec
 from core.learners.boosting.growing import EDGES, INNER, LEAVES, NOWHERE, encode
 from core.learners.boosting.kernels import LABEL_MAX, SCORE_MAX, VALUE_MAX, learn_rows
 from core.learners.learner import RowLearner
+from core.learners.linear import column_count, with_class
 from core.learners.posterior import View
 from core.numerics.rng import mixed_seed
 from core.numerics.rows import capacity, grown
@@ -53,7 +54,7 @@ class Boosting(RowLearner):
     def _begin(self) -> None:
         """Start without rows and trees."""
         room, T, d = capacity(0, self._most, FIRST_ROWS), int(self.spec.params["trees"]), self.spec.dimension
-        K = _outputs(self.classes)
+        K = column_count(self.classes)
         self.held, self.labels, self.scores = np.zeros((room, d)), np.zeros(room), np.zeros((room, K))
         self.codes, self.edges = np.zeros((room, d), dtype=np.uint8), np.full((d, EDGES), NOWHERE)
         self.trees, self.leaves = np.zeros((T, INNER, 2)), np.zeros((T, LEAVES, K))
@@ -63,7 +64,10 @@ class Boosting(RowLearner):
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout, once all rows are there."""
-        return {name: spec.params[name] for name in ("rows", "trees")} | {"D": spec.dimension, "K": _outputs(classes)}
+        return {name: spec.params[name] for name in ("rows", "trees")} | {
+            "D": spec.dimension,
+            "K": column_count(classes),
+        }
 
     @classmethod
     def state_bytes(cls, spec: Spec, classes: int) -> int:
@@ -73,7 +77,7 @@ class Boosting(RowLearner):
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
         """A row's part of growing a tree, and a path in every tree."""
-        params, d, K = spec.params, spec.dimension, _outputs(classes)
+        params, d, K = spec.params, spec.dimension, column_count(classes)
         tree = params["rows"] * (8.0 * d + 30.0 * K + 60.0) + 10.0 * INNER * EDGES * d
         return float(tree / params["period"] + params["trees"] * (12.0 + K))
 
@@ -85,15 +89,11 @@ class Boosting(RowLearner):
     def add_class(self) -> None:
         """Add a class; from the third on each has an output of its own."""
         self.classes += 1
-        K = _outputs(self.classes)
-        if K == 1:
-            return
         for name in ("scores", "leaves", "bias"):
-            before = getattr(self, name)
-            if K == 3:
-                before = np.concatenate([-0.5 * before, 0.5 * before], axis=-1)
-            setattr(self, name, np.concatenate([before, np.zeros((*before.shape[:-1], 1))], axis=-1))
-        if self.tally[0] >= self._period:
+            outputs = getattr(self, name).T
+            outputs = with_class(outputs, self.classes, np.zeros((1, *outputs.shape[1:])), (-0.5, 0.5))
+            setattr(self, name, np.ascontiguousarray(outputs.T))
+        if self.classes > 2 and self.tally[0] >= self._period:
             self.bias[-1] = self.scores[:, -1] = _UNLIKELY
 
     def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
@@ -136,7 +136,7 @@ class Boosting(RowLearner):
         return {"rows": rows, "trees": min(rows // self._period, len(self.trees))}
 
     def _sizes(self, found: Counts) -> Counts:
-        return {"trees": len(self.trees), "D": self.spec.dimension, "K": _outputs(found["classes"])}
+        return {"trees": len(self.trees), "D": self.spec.dimension, "K": column_count(found["classes"])}
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         if len(held["held"]) != capacity(int(held["tally"][0]), self._most, FIRST_ROWS):
@@ -147,8 +147,3 @@ class Boosting(RowLearner):
             raise ValueError("edges: not in order")
         if not self.regression and not np.isin(held["labels"], np.arange(max(found["classes"], 1))).all():
             raise ValueError("labels: a class that is not there")
-
-
-def _outputs(classes: int) -> int:
-    """K."""
-    return classes if classes > 2 else 1
