@@ -7,12 +7,5 @@ from core.learners.ga2m.algorithms import ALGORITHMS as GA2M
 from core.learners.odm.algorithms import ALGORITHMS as ODM
 from core.learners.vigo.algorithms import ALGORITHMS as VIGO
 
-FAMILIES = (
-    DFOP,
-    ODM,
-    FESL,
-    VIGO,
-    GA2M,
-)
-SINGLE: dict[str, Algorithm] = {algorithm.id: algorithm for family in FAMILIES for algorithm in family}
+SINGLE: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*DFOP, *ODM, *FESL, *VIGO, *GA2M)}
 """Their algorithms, by id."""

@@ -1,8 +1,5 @@
 """A model's response to drift: the tests of its rows, and the action at an alarm.
 
-    rows_until_next_test(classes)   how many of the next rows may be learned as one block
-    observe(model, X, ...)          tests rows that were just learned, keeps the alarms and acts on them
-
 Alarms of one drift are one episode (core.drift.outbox), and the model only acts on its first alarm.
 
 A model that only reports drift learns whole blocks. One that resets or forgets must do so at the exact row, however

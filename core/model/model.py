@@ -1,9 +1,5 @@
 """A model as data: the parts of every learner of its rows, its challengers, and its drift events.
 
-    Model           its own learner, its challengers by name, the outbox of its drift events
-    Challenger      the parts of another learner of the same rows, and how its losses compare
-    LearnerParts    one learner: configuration, feature spaces, answers with their metrics, drift tests
-
 Functions work on this data: core.model.apply applies log entries; read, cost, plans and save answer questions between
 two entries.
 """
