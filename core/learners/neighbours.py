@@ -21,7 +21,6 @@ import numpy as np
 from numba import njit
 
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Header, Ints, Spec, direct
-from core.learners.algorithm import Algorithm
 from core.learners.learner import RowLearner
 from core.numerics.rows import capacity, grown
 from core.state.layout import WHOLE, Array, Counts, Layout
@@ -177,16 +176,3 @@ class Neighbours(RowLearner):
             raise ValueError("held: of another length than so many rows make")
         if not self.regression and not np.isin(held["labels"], np.arange(max(found["classes"], 1))).all():
             raise ValueError("labels: a class that is not there")
-
-
-NEAREST = Algorithm(
-    id="neighbours",
-    tasks=("classification", "regression"),
-    summary="The nearest of the last rows.",
-    use_when="Only within auto.",
-    paper="Fix, Hodges: Discriminatory Analysis, 1951",
-    equation="",
-    params=(),
-    learner="core.learners.neighbours:Neighbours",
-)
-"""Its entry for the experts of `auto`."""

@@ -15,16 +15,41 @@ from typing import Any, Final, Literal, NamedTuple
 
 from core.contract import Spec
 from core.learners.algorithm import Algorithm
-from core.learners.boosting.algorithms import BOOSTING
 from core.learners.families import SINGLE
-from core.learners.neighbours import NEAREST
+from core.problems import Param
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
 RAW, SCALED, RANDOM, PRODUCTS, LAGGED, WHOLE, WHOLE_SCALED = range(7)  # the column sets
 
 RANDOM_FEATURES: Final[dict[str, int]] = {"small": 64, "medium": 64, "large": 100}
-EXPERTS = SINGLE | {NEAREST.id: NEAREST, BOOSTING.id: BOOSTING}  # the learners that experts may have
+NEAREST = Algorithm(
+    id="neighbours",
+    tasks=("classification", "regression"),
+    summary="The nearest of the last rows.",
+    use_when="Only within auto.",
+    paper="Fix, Hodges: Discriminatory Analysis, 1951",
+    equation="",
+    params=(),
+    learner="core.learners.neighbours:Neighbours",
+)
+BOOSTING = Algorithm(
+    id="boosting",
+    tasks=("classification", "regression"),
+    summary="A ring of trees; each is fitted to what the others leave of the last rows, and replaces the oldest.",
+    use_when="Only within auto.",
+    paper="Friedman: Greedy function approximation: a gradient boosting machine, Annals of Statistics 29, 2001",
+    equation="",
+    params=(
+        Param("trees", "integer", 50, "T.", ge=1, le=1000),
+        Param("rows", "integer", 2000, "W.", ge=64, le=100_000),
+        Param("period", "integer", 32, "B, the rows from tree to tree.", ge=1, le=64),
+        Param("class_rate", "number", 0.1, "r of classes.", ge=0.0, le=1.0),
+    ),
+    learner="core.learners.boosting.learner:Boosting",
+)
+EXPERTS = SINGLE | {one.id: one for one in (NEAREST, BOOSTING)}
+"""The learners that experts may have: those of the catalogue, and two that are not in it."""
 COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32, "boosting": 128}
 """Most columns for a family that factors a matrix of them per class, or holds many rows; beyond it the family is left
 out."""

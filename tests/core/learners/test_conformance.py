@@ -6,10 +6,9 @@ from msgspec.structs import astuple
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Forgetful, Spec
-from core.learners.boosting.algorithms import BOOSTING
+from core.learners.auto.experts import BOOSTING, NEAREST
 from core.learners.catalogue import ALGORITHMS, every, find
 from core.learners.dfop.learner import Dfop
-from core.learners.neighbours import NEAREST
 from core.state.envelope import dump, load
 from tests.core.learners.passive_aggressive import ALGORITHMS as PASSIVE_AGGRESSIVE
 from tests.core.learners.streams import (

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Spec
-from core.learners.boosting.algorithms import BOOSTING
+from core.learners.auto.experts import BOOSTING
 from core.learners.boosting.learner import FIRST_ROWS, Boosting
 from core.numerics.rng import GAMMA, mix, mixed_seed
 from tests.core.learners.streams import assert_same, state
