@@ -63,25 +63,24 @@ def _answer(
 ) -> None:
     """The prediction of a row from its neighbours, into ``value`` and ``out`` as of ``RowLearner.run_rows``."""
     farthest, total = apart[found - 1] if found else 0.0, 0.0
+    for at in range(found):
+        apart[at] = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0  # w_j from here on
     if numbers:
         mean = square = 0.0
         for at in range(found):
-            weight = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0
-            total += weight
-            mean += weight / total * (labels[near[at]] - mean)
+            total += apart[at]
+            mean += apart[at] / total * (labels[near[at]] - mean)
         for at in range(found):
-            weight = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0
             away = min(abs(labels[near[at]] - mean), 1e150)
-            square += weight / total * away * away
+            square += apart[at] / total * away * away
         out[0, row], out[1, row] = mean, math.sqrt(square)
         return
     C, best = out.shape[1], 0
     for c in range(C):
         out[row, c] = 1.0 / C
     for at in range(found):
-        weight = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0
-        total += weight
-        out[row, int(labels[near[at]])] += weight
+        total += apart[at]
+        out[row, int(labels[near[at]])] += apart[at]
     for c in range(C):
         out[row, c] /= total + 1.0
         if out[row, c] > out[row, best]:
