@@ -122,19 +122,11 @@ class Vigo(RowLearner):
         params, D = spec.params, spec.dimension
         batch, paper = float(params["batch_size"]), params["variant"] == "paper"
         prior = PRIOR_RANGES if not paper else 1.0 if self.kind == at.VIGOD else 0.0
-        return np.array(
-            [
-                self.kind,
-                batch,
-                float(paper),
-                prior,
-                0.0 if paper else FLOOR,
-                float(paper or params.get("reset") == "mean"),
-                math.log(4.0 * D / params["delta"]) if self.kind == at.VIGOD else 0.0,
-                math.log(2.0 / ERROR_DELTA) if params.get("reset_on") == "both" else 0.0,
-                nu_max(batch, D) if self.kind == at.VIGOW and not paper else 0.0,
-            ]
-        )
+        known = self.kind, batch, paper, prior, 0.0 if paper else FLOOR, paper or params.get("reset") == "mean"
+        mean_cut = math.log(4.0 * D / params["delta"]) if self.kind == at.VIGOD else 0.0
+        error_cut = math.log(2.0 / ERROR_DELTA) if params.get("reset_on") == "both" else 0.0
+        most = nu_max(batch, D) if self.kind == at.VIGOW and not paper else 0.0
+        return np.array([*known, mean_cut, error_cut, most], dtype=np.float64)
 
     def add_class(self) -> None:
         """Add a class, which has a score from its first row on."""
