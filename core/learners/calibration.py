@@ -64,13 +64,10 @@ def _classify_row(scores: Floats, i: int, slope: float, p: Floats) -> int:
     for k in range(classes):
         p[i, k] = math.exp(slope * _score(scores, i, k) - top)
         total += p[i, k]
-    best = 0
     share = (1.0 - classes * PROBABILITY_MIN) / total
     for k in range(classes):
         p[i, k] = p[i, k] * share + PROBABILITY_MIN
-        if p[i, k] > p[i, best]:
-            best = k
-    return best
+    return int(p[i].argmax())
 
 
 @njit(cache=True, nogil=True)
@@ -105,9 +102,7 @@ def classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Float
 @njit(cache=True, nogil=True)
 def report_row(p: Floats, i: int, P: Floats, value: Any) -> None:
     """Row i's reported probabilities, from p (K,) into P (n, K), and the first most probable class into value (n,)."""
-    K, best = P.shape[1], 0
+    K = P.shape[1]
     for k in range(K):
         P[i, k] = p[k] * (1.0 - K * PROBABILITY_MIN) + PROBABILITY_MIN if K > 1 else 1.0
-        if P[i, k] > P[i, best]:
-            best = k
-    value[i] = best
+    value[i] = P[i].argmax()

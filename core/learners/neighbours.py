@@ -75,7 +75,7 @@ def _answer(
             square += apart[at] / total * away * away
         out[0, row], out[1, row] = mean, math.sqrt(square)
         return
-    C, best = out.shape[1], 0
+    C = out.shape[1]
     for c in range(C):
         out[row, c] = 1.0 / C
     for at in range(found):
@@ -83,9 +83,7 @@ def _answer(
         out[row, int(labels[near[at]])] += apart[at]
     for c in range(C):
         out[row, c] /= total + 1.0
-        if out[row, c] > out[row, best]:
-            best = c
-    value[row] = best
+    value[row] = out[row].argmax()
 
 
 @direct(f"void({ROWS_IN}, {NUMBERS_IN}, {TABLE}, {VECTOR}, i8, b1, {CLASSES}, {TABLE})")

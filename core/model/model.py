@@ -43,8 +43,7 @@ class LearnerParts(Nested):
         """An untrained learner, in the given spaces or the configuration's, with the classes seen so far."""
         seen, switching = LabelSet() if seen is None else seen, switching or Switching(config, config.space)
         answers = NumberAnswers(config, seen) if config.task == "regression" else ClassAnswers(config, seen)
-        parts = cls(config, switching, answers)
-        parts.learner_id = learner_id
+        parts = cls(config, switching, answers, learner_id=learner_id)
         parts.enter(switching)
         return parts
 

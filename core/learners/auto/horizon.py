@@ -52,11 +52,9 @@ def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, val
         if Q.shape[0]:
             if y.shape[0]:
                 old, new = P[i, y[i]], Q[i, y[i]]
-            value[i] = 0
             for k in range(P.shape[1]):
                 P[i, k] = (1.0 - s) * P[i, k] + s * Q[i, k]
-                if P[i, k] > P[i, value[i]]:
-                    value[i] = k
+            value[i] = P[i].argmax()
         if not y.shape[0]:
             continue
         error = 1.0 if value[i] != y[i] else 0.0

@@ -175,11 +175,9 @@ def learn_rows(
             out[0, i], out[1, i] = f[0], math.sqrt(tally[1])
         else:
             _probabilities(f, p)
-            value[i] = 0
             for c in range(out.shape[1]):
                 out[i, c] = p[c] if out.shape[1] > 1 else 1.0
-                if p[c] > p[value[i]]:
-                    value[i] = c
+            value[i] = out[i].argmax()
         if not y.shape[0]:
             continue
         at, label = rows % most, min(max(y[i], -LABEL_MAX), LABEL_MAX)
