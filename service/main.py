@@ -65,25 +65,23 @@ class Server(uvicorn.Server):
         _end_process()
 
 
-def run(settings: Settings, *, keys_file: Path | None, descriptor: int | None, ssl: Mapping[str, Any]) -> int:
+def run(settings: Settings, *, keys_file: Path | None, ssl: Mapping[str, Any]) -> int:
     """Serve until a signal; the exit status of a start that failed. A stop in good order ends the process.
 
-    ``keys_file`` is where the keys are from, if they have a file of their own; ``descriptor`` an inherited socket to
-    listen on instead of host and port; ``ssl`` has uvicorn's options for https.
+    ``keys_file`` is where the keys are from, if they have a file of their own; ``ssl`` has uvicorn's options for https.
     """
     memory_limit.return_memory()
     logging.getLogger("uvicorn.error").addFilter(_not_repeated)
     grace = Grace(settings.grace_s)
     try:
-        sockets = None if descriptor is None else [socket.socket(fileno=descriptor)]
         app = build(settings, grace=grace, keys_file=keys_file)
         memory_limit.put_compiler_away()
-    except (ValueError, OSError) as error:
-        print(error if isinstance(error, ValueError) else f"--fd {descriptor}: {error.strerror}", file=sys.stderr)
+    except ValueError as error:
+        print(error, file=sys.stderr)
         return 2
     server = Server(_config(settings, app, grace, ssl), app, settings, grace)
     try:
-        server.run(sockets)
+        server.run()
     except SystemExit:  # uvicorn has a status of its own for a start that failed
         if server.started:
             raise

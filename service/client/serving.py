@@ -46,7 +46,6 @@ SettingsFile = Annotated[
 def serve(
     *,
     file: SettingsFile = None,
-    fd: Annotated[int | None, Option(metavar="N", help="Listen on this inherited socket.")] = None,
     until_eof: Annotated[bool, Option("--until-eof", help="Stop when standard input ends.")] = False,
     as_json: Annotated[bool, Option("--json", help="Log JSON lines, as --log-format json.")] = False,
     flags: Flags,  # type: ignore[valid-type]  # made of the settings
@@ -61,7 +60,7 @@ def serve(
     if as_json:
         given["log_format"] = "json"
     found = sources.gather(given, file)
-    settings, https = _usable(found, fd)
+    settings, https = _usable(found)
     logs.configure(settings.log_level, settings.log_format, settings.access_log)
     logger.info("Onepass %s starts", version("onepass"))
     for path in found.files:
@@ -72,8 +71,7 @@ def serve(
         logger.info("models may take %d MB: the memory of this container or unit is limited", settings.memory_budget_mb)
     for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
         signal.signal(kind, lambda *_: sys.exit(0))
-    if fd is None:
-        _refuse_taken(settings)
+    _refuse_taken(settings)
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     gc.disable()  # to look for cycles in what is imported takes an eighth of the start
@@ -84,7 +82,7 @@ def serve(
     finally:
         gc.freeze()  # all of it stays
         gc.enable()
-    return main.run(settings, keys_file=found.keys_file, descriptor=fd, ssl=https)
+    return main.run(settings, keys_file=found.keys_file, ssl=https)
 
 
 def settings(
@@ -120,7 +118,7 @@ def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _usable(found: sources.Sourced, descriptor: int | None = None) -> tuple[Settings, dict[str, Any]]:
+def _usable(found: sources.Sourced) -> tuple[Settings, dict[str, Any]]:
     """Validate the settings, and fit an unset memory budget to the limit of the container; with the options of https.
 
     ``Misused`` if the service would refuse to start with them.
@@ -130,13 +128,10 @@ def _usable(found: sources.Sourced, descriptor: int | None = None) -> tuple[Sett
         budget_mb = memory_limit.budget_mb(found.settings.memory_budget_mb, given, memory_limit.memory_limit())
         settings = found.settings.model_copy(update={"memory_budget_mb": budget_mb})
         keys = validated(settings, found.keys_file).keys
-        host = settings.host if descriptor is None else exposure.host_of(descriptor)
-        exposure.refuse_open(host, keys.required, settings.insecure)
+        exposure.refuse_open(settings.host, keys.required, settings.insecure)
         return settings, tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
     except ValueError as error:
         raise Misused(str(error)) from None
-    except OSError as error:
-        raise Misused(f"--fd {descriptor}: {error.strerror}") from None
 
 
 def _refuse_taken(settings: Settings) -> None:

@@ -1,8 +1,6 @@
 """Whether the service may listen on its address: without keys only on this machine, unless ONEPASS_INSECURE is set."""
 
 import ipaddress
-import os
-import socket
 
 
 def is_local(host: str) -> bool:
@@ -11,13 +9,6 @@ def is_local(host: str) -> bool:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def host_of(descriptor: int) -> str:
-    """The address of an inherited listening socket; localhost for a Unix socket, ``OSError`` if it is not a socket."""
-    with socket.socket(fileno=os.dup(descriptor)) as inherited:
-        address = inherited.getsockname()
-    return str(address[0]) if isinstance(address, tuple) else "localhost"
 
 
 def refuse_open(host: str, keys: bool, insecure: bool) -> None:

@@ -18,20 +18,16 @@ LIMIT, IDLE = 256, 400
 @pytest.fixture
 def port(store, tmp_path):
     """The port of a service that may open LIMIT files."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(128)
-        root, number = Path(app.__file__).parents[2], str(listener.fileno())
-        serve = [sys.executable, "-m", "service.client", "serve", "--fd", number]
-        command = ["sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh", *serve]
-        env = {"PATH": "/usr/bin:/bin", "ONEPASS_REDIS_URL": store.url, "ONEPASS_STORE_TIMEOUT_S": "0.5"}
-        nowhere = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-        child = subprocess.Popen(command, cwd=root, pass_fds=[listener.fileno()], env=env, **nowhere)
+    root = Path(app.__file__).parents[2]
+    serve = [sys.executable, "-m", "service.client", "serve", "--port", "0"]
+    command = ["sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh", *serve]
+    env = {"PATH": "/usr/bin:/bin", "ONEPASS_REDIS_URL": store.url, "ONEPASS_STORE_TIMEOUT_S": "0.5"}
+    outputs = {"stderr": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=root, env=env, text=True, **outputs) as child:
         try:
-            yield listener.getsockname()[1]
+            yield int(child.stdout.readline().rpartition(":")[2].strip("/\n"))
         finally:
             child.kill()
-            child.wait()
 
 
 @pytest.mark.slow

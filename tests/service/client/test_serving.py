@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from service.client import app, sources
 from service.client import serving as commands
 from service.first_run import compiling, kernels
 from service.settings import Settings
+from tests.faults.servers import free_port
 
 pytestmark = pytest.mark.usefixtures("own_settings")
 SECRET = "hush-hush"
@@ -28,19 +30,26 @@ SECRET = "hush-hush"
 
 @contextmanager
 def serving(data: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess.Popen, str]]:
-    """``onepass serve`` on an inherited socket."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        command = [sys.executable, "-m", "service.client", "serve", "--fd", str(listener.fileno()), *options]
-        pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": [listener.fileno()]}
-        child = subprocess.Popen(command, env=os.environ | {"ONEPASS_DATA_DIR": str(data)} | settings, **pipes)
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    """``onepass serve`` on a free port; its address answers once it is ready."""
+    port = str(free_port())
+    command = [sys.executable, "-m", "service.client", "serve", "--port", port, *options]
+    pipes = dict.fromkeys(("stdin", "stderr"), subprocess.PIPE) | {"stdout": subprocess.DEVNULL}
+    child = subprocess.Popen(command, env=os.environ | {"ONEPASS_DATA_DIR": str(data)} | settings, **pipes)
     try:
-        yield child, url
+        yield child, f"http://127.0.0.1:{port}"
     finally:
         child.kill()
         child.communicate()
+
+
+def is_ready(url: str) -> bool:
+    """Whether a service that has been started becomes ready."""
+    for _ in range(600):
+        try:
+            return bool(httpx.get(f"{url}/readyz", timeout=60).json()["ready"])
+        except httpx.ConnectError:
+            time.sleep(0.1)
+    return False
 
 
 def test_settings_says_what_each_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,16 +83,10 @@ def test_workers_are_refused_with_what_to_do(
     assert f"onepass serve: {sources.WORKERS}\n" == capsys.readouterr().err
 
 
-def test_a_wrong_descriptor_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """--fd must be a socket, and without keys one that only this machine can reach; how to serve others is said."""
+def test_an_open_address_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without keys only this machine can reach the service; how to serve others is said."""
     monkeypatch.setattr(commands, "_compile_kernels", lambda: False)
-    with (tmp_path / "file").open("wb") as file:
-        assert 2 == app.main(["serve", "--fd", str(file.fileno())])
-        assert f"--fd {file.fileno()}: " in capsys.readouterr().err
-    with socket.create_server(("0.0.0.0", 0)) as everywhere:
-        assert 2 == app.main(["serve", "--fd", str(everywhere.fileno())])
+    assert 2 == app.main(["serve", "--host", "0.0.0.0"])
     assert re.search("ONEPASS_API_KEYS.* ONEPASS_INSECURE=1", capsys.readouterr().err)
 
 
@@ -179,7 +182,7 @@ def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
     With --json each line of the log is an object.
     """
     with serving(tmp_path, "--until-eof", "--json", ONEPASS_DURABILTY="always") as (child, url):
-        assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
+        assert is_ready(url)
         child.stdin.close()
         child.stdin = None
         said = child.communicate(timeout=60)[1]
@@ -193,12 +196,12 @@ def test_serve_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
 def test_a_start_that_cannot_be_says_why_in_one_line(tmp_path: Path) -> None:
     """A second service on the same data names the directory; the first goes on, and Ctrl-C ends it in good order."""
     with serving(tmp_path) as (first, url):
-        assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
+        assert is_ready(url)
         with serving(tmp_path) as (second, _):
             _, said = second.communicate(timeout=60)
         assert 1 == second.returncode
         assert b"ONEPASS_DATA_DIR" in said
-        assert httpx.get(f"{url}/readyz", timeout=60).json()["ready"]
+        assert is_ready(url)
         first.send_signal(signal.SIGINT)
         said += first.communicate(timeout=60)[1]
     assert (0, False) == (first.returncode, b"Traceback" in said)

@@ -119,7 +119,7 @@ def measured(*_):
     assert 3 == numba.njit(lambda number: number + 1)(2)
 
 main.Server.run = measured
-main.run(Settings(), keys_file=None, descriptor=None, ssl={})
+main.run(Settings(), keys_file=None, ssl={})
 for _turn in range(2):
     before, array = libc.mallinfo2().size4, np.empty(2**19)
     apart = libc.mallinfo2().size4 - before
