@@ -31,7 +31,6 @@ from service.api.http.keys import KeyFile, Keys
 from service.api.http.problems import install_handlers, kinds
 from service.api.http.root_path import route_path
 from service.api.openapi.document import INTRO, TAGS, TITLE, document
-from service.build_commit import build_commit
 from service.embedded import CannotStart, EmbeddedStore
 from service.monitor.drift_monitor import DriftMonitor
 from service.monitor.telemetry import Telemetry
@@ -209,11 +208,10 @@ def build(
                 raise
         engine = Engine(Store(Connection(url, settings.store_timeout_s)), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
-        commit = await asyncio.to_thread(build_commit, settings.commit)
         wait_s = min(WAIT_S, settings.store_timeout_s / 2)
         events = DriftStream(engine.store.connection, own, kept=KEPT, wait_s=wait_s)
         monitor = DriftMonitor(engine, events, urls=checked.webhooks, key=checked.webhook_key, failpoint=failpoint)
-        attach(app, engine, keys, monitor, commit, checked.guard, settings.metrics_models)
+        attach(app, engine, keys, monitor, settings.commit or None, checked.guard, settings.metrics_models)
         if keys_file is not None:
             engine.companions["keys"] = KeyFile(keys_file, keys).run
         keys.warn_expired()

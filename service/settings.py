@@ -139,9 +139,7 @@ class Settings(BaseSettings):
     webhook_secret: SecretStr = Field(
         SecretStr(""), description="Secret that signs webhooks (HMAC-SHA256); empty: unsigned."
     )
-    commit: str = Field(
-        "", max_length=64, description="Commit of the code, for GET /version; empty: that of the checkout."
-    )
+    commit: str = Field("", max_length=64, description="Commit of the code, for GET /version; empty: unknown.")
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", description="Least severe level that is logged: debug, info, warning or error."
     )

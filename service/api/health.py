@@ -66,7 +66,7 @@ class VersionInfo(BaseModel):
     )
     commit: str | None = Field(
         examples=["9fceb02d0ae598e95dc970b74767f19372d61af8"],
-        description="The commit it was built from: `ONEPASS_COMMIT`, else that of the checkout; null: unknown.",
+        description="The commit it was built from (`ONEPASS_COMMIT`); null: unknown.",
     )
 
 
