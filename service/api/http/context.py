@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import Depends, Header, Path, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import GetCoreSchemaHandler, StringConstraints, ValidationError, validate_call
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, validate_call
+from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
 from core.contract import Floats
@@ -80,29 +80,21 @@ def whole(text: str) -> int | None:
     return int(text) if plain and int(text) <= WHOLE_MAX else None
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A whole number in plain digits, from ``low`` to ``high``; pydantic alone would also accept " 1_0.0"."""
+def within(low: int, high: int = WHOLE_MAX) -> BeforeValidator:
+    """A whole number of a query in plain digits, in a range; pydantic alone would also accept " 1_0.0"."""
 
-    low: int = 0
-    high: int = WHOLE_MAX
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """An integer with bounds, read by ``_read``."""
-        return core_schema.no_info_before_validator_function(
-            self._read, core_schema.int_schema(ge=self.low, le=self.high)
-        )
-
-    def _read(self, text: Any) -> Any:
+    def read(text: str | int) -> int:
         found = whole(text) if isinstance(text, str) else text
-        if found is None or not self.low <= found <= self.high:
-            allowed = f">= {self.low} and <= {self.high}"
+        if found is None or not low <= found <= high:
+            allowed = f">= {low} and <= {high}"
             raise PydanticCustomError("whole", "is not a whole number in range", {"allowed": allowed})
         return found
 
+    return BeforeValidator(read, json_schema_input_type=Annotated[int, Field(ge=low, le=high)])
+
 
 async def fresh_enough(
-    min_version: Annotated[int, Whole(), Query(description="Wait until the model has reached this version.")] = 0,
+    min_version: Annotated[int, within(0), Query(description="Wait until the model has reached this version.")] = 0,
     consistency: Annotated[
         Literal["eventual", "strong"], Query(description="`strong` reads the head of the log first.")
     ] = "eventual",
@@ -143,7 +135,7 @@ def no_cursor() -> Invalid:
 
 
 async def paging(
-    limit: Annotated[int, Whole(1, LIMIT_MAX), Query(description="Maximum number of items in the answer.")] = LIMIT,
+    limit: Annotated[int, within(1, LIMIT_MAX), Query(description="Maximum number of items in the answer.")] = LIMIT,
     cursor: Annotated[Text | None, Query(description="The `next` of the previous page.")] = None,
 ) -> Page:
     """The page that a list's query requests."""

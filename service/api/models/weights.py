@@ -17,7 +17,7 @@ from core.features.sparse_schema import check_names
 from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
 from core.model import Model, read
 from core.problems import Invalid
-from service.api.http.context import Context, Ctx, Text, Whole
+from service.api.http.context import Context, Ctx, Text, within
 from service.api.http.route import READ, Route
 from service.api.models.documents import NOT_MODIFIED, chosen, json_of, not_modified, stamp, tag_of, tagged
 from service.api.models.models import ReadModel
@@ -61,7 +61,7 @@ async def show_weights(
     replica: ReadModel,
     names: Annotated[Text | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
     sparsity: Annotated[
-        int | None, Whole(1), Query(description="Only this many weights per output, the largest.")
+        int | None, within(1), Query(description="Only this many weights per output, the largest.")
     ] = None,
 ) -> Response:
     """Weights of a linear model; 409 if it is not linear in its columns, as with random features.
