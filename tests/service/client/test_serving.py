@@ -17,8 +17,8 @@ from unittest.mock import Mock, call
 import httpx
 import pytest
 
-from service import logs, main
-from service.client import app, sources
+from service import logs, main, settings_sources
+from service.client import app
 from service.client import serving as commands
 from service.first_run import compiling, kernels
 from service.settings import Settings
@@ -80,7 +80,7 @@ def test_workers_are_refused_with_what_to_do(
     assert "No such option: --workers" in capsys.readouterr().err
     monkeypatch.setenv("ONEPASS_WORKERS", number)
     assert 2 == app.main(["serve"])
-    assert f"onepass serve: {sources.WORKERS}\n" == capsys.readouterr().err
+    assert f"onepass serve: {settings_sources.WORKERS}\n" == capsys.readouterr().err
 
 
 def test_an_open_address_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from service import logs
-from service.client import app, serving, sources
-from service.client.failures import Misused
-from service.client.sources import gather
+from service import logs, settings_sources
+from service.client import app, serving
 from service.settings import Settings
+from service.settings_sources import gather
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +51,14 @@ def test_what_cannot_be_is_named_where_it_stands(given: tuple, origin: str) -> N
     Path("empty").write_text("\n \n")
     Path("both.toml").write_text("api_keys = 'k'\napi_keys_file = 'a.env'\n")
     values, file, environment = given
-    with pytest.raises(Misused) as found:
+    with pytest.raises(ValueError) as found:
         gather(values, file and Path(file), environment)
     assert str(found.value).startswith(origin)
 
 
 def test_what_cannot_be_looked_at_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The working directory may be one that this user may not enter; the service says later what it cannot use."""
-    monkeypatch.setattr(sources, "DOT_ENV", Path("x" * 300))  # looking at it is an error as well
+    monkeypatch.setattr(settings_sources, "DOT_ENV", Path("x" * 300))  # looking at it is an error as well
     assert [] == gather({}, None, {}).files
 
 
@@ -71,7 +70,7 @@ def test_secrets_from_files() -> None:
     assert "me:s3cret:admin\n\nyou:other:read\n" == found.settings.api_keys.get_secret_value()
     hooks = gather({}, None, {"ONEPASS_WEBHOOKS_FILE": "hooks"}).settings.webhooks
     assert "http://a,http://b" == hooks.get_secret_value()
-    assert {"redis_url", "api_keys", "webhooks", "webhook_secret"} == sources.SECRETS
+    assert {"redis_url", "api_keys", "webhooks", "webhook_secret"} == settings_sources.SECRETS
     Path("my.toml").write_text("api_keys_file = 'keys'\nport = 7\n")
     of_toml = gather({}, Path("my.toml"), {})
     assert (found.settings.api_keys, found.keys_file, 7) == (

@@ -12,9 +12,10 @@ import pytest
 from service.api.drift import event_stream
 from service.api.http.keys import BYTES_MAX, KeyFile, Keys, text_of
 from service.app import build
-from service.client import app, sources
+from service.client import app
 from service.errors import Forbidden, StreamsFull, TooManyRequests, Unauthorized
 from service.runtime.broadcast import OWNER, Broadcast
+from service.settings_sources import gather
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import EventClient
 from tests.service.waiting import until
@@ -151,9 +152,9 @@ async def test_a_service_takes_new_keys_without_a_restart(tmp_path, store_url):
     """From the file that ONEPASS_API_KEYS_FILE names."""
     path = tmp_path / "keys"
     path.write_text(f"a:{hashed('s1')}:admin")
-    found = sources.gather({}, None, {"ONEPASS_API_KEYS_FILE": str(path), "ONEPASS_REDIS_URL": store_url})
+    found = gather({}, None, {"ONEPASS_API_KEYS_FILE": str(path), "ONEPASS_REDIS_URL": store_url})
     assert path == found.keys_file
-    assert None is sources.gather({"api_keys": "a:b:read"}, None, {"ONEPASS_API_KEYS_FILE": str(path)}).keys_file
+    assert None is gather({"api_keys": "a:b:read"}, None, {"ONEPASS_API_KEYS_FILE": str(path)}).keys_file
     app = build(found.settings, keys_file=found.keys_file)
     async with app.router.lifespan_context(app):
         keys = app.context.keys
