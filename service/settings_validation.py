@@ -1,5 +1,6 @@
-"""Checks of settings together, before kernels are compiled; ``client.serving`` also checks address and certificates."""
+"""Checks of settings together, before kernels are compiled; ``client.serving`` also checks certificates."""
 
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -35,6 +36,12 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     origins = origins_of(settings.cors_origins)
     if "*" in origins and not keys.required:
         raise ValueError("ONEPASS_CORS_ORIGINS: without keys, * would let any page change every model: list origins")
+    if not (keys.required or settings.insecure or is_local(settings.host)):
+        raise ValueError(
+            f"ONEPASS_HOST: {settings.host} can be reached from other machines, and no keys are configured: anyone "
+            "could read, change and delete every model. Set ONEPASS_API_KEYS or ONEPASS_API_KEYS_FILE; or "
+            "ONEPASS_INSECURE=1 where something else keeps others out, such as a port published to 127.0.0.1 only"
+        )
     root_path_of(settings.root_path, taken=())  # the paths of the service itself are known once it is imported
     if settings.redis_url:
         # a URL that cannot be is found here
@@ -43,3 +50,11 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
         raise ValueError("ONEPASS_MIN_REPLICAS: the private store has no replicas; set ONEPASS_REDIS_URL too")
     guard = Guard(settings.allowed_hosts, origins, proxies_of(settings.trusted_proxies))
     return ValidSettings(keys, origins, guard, webhooks, webhook_key)
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach an address; a name other than localhost may stand for any address."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"

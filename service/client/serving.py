@@ -19,7 +19,7 @@ from service import logs, memory_limit, settings_sources
 from service.client import private
 from service.client.display import width
 from service.client.failures import Failed, Misused
-from service.server import exposure, tls
+from service.server import tls
 from service.settings import Settings
 from service.settings_sources import Sourced
 from service.settings_validation import validated
@@ -136,8 +136,7 @@ def _usable(found: Sourced) -> tuple[Settings, dict[str, Any]]:
     try:
         budget_mb = memory_limit.budget_mb(found.settings.memory_budget_mb, given, memory_limit.memory_limit())
         settings = found.settings.model_copy(update={"memory_budget_mb": budget_mb})
-        keys = validated(settings, found.keys_file).keys
-        exposure.refuse_open(settings.host, keys.required, settings.insecure)
+        validated(settings, found.keys_file)
         return settings, tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
     except ValueError as error:
         raise Misused(str(error)) from None

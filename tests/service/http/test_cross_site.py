@@ -6,8 +6,8 @@ from service.api.http.cross_site import Guard, is_known, origins_of
 from service.api.routes import ROUTES
 from service.app import build
 from service.errors import Forbidden
-from service.server.exposure import is_local, refuse_open
 from service.settings import Settings
+from service.settings_validation import is_local, validated
 from tests.service.api_fixtures import DFOP, problem
 
 OTHERS = [
@@ -163,16 +163,16 @@ def test_verdicts_are_bounded():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
-def test_this_machine_alone(host):
+def test_this_machine_alone(host, own_settings):
     """Without keys the service may be reached from here."""
     assert is_local(host)
-    refuse_open(host, keys=False, insecure=False)
+    validated(Settings(host=host))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "", "my-host", "fe80::1%eth0"])
-def test_other_machines_need_keys(host):
+def test_other_machines_need_keys(host, own_settings):
     """From elsewhere only with keys, or where it is wanted."""
     with pytest.raises(ValueError, match="ONEPASS_INSECURE=1"):
-        refuse_open(host, keys=False, insecure=False)
-    refuse_open(host, keys=True, insecure=False)
-    refuse_open(host, keys=False, insecure=True)
+        validated(Settings(host=host))
+    validated(Settings(host=host, api_keys="a:b:read"))
+    validated(Settings(host=host, insecure=True))
