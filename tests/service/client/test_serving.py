@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest.mock import Mock, call
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -42,14 +43,19 @@ def serving(data: Path, *options: str, **settings: str) -> Iterator[tuple[subpro
         child.communicate()
 
 
-def is_ready(url: str) -> bool:
-    """Whether a service that has been started becomes ready."""
+def await_listening(url: str) -> None:
+    """Return once a service that has been started takes connections."""
     for _ in range(600):
-        try:
-            return bool(httpx.get(f"{url}/readyz", timeout=60).json()["ready"])
-        except httpx.ConnectError:
-            time.sleep(0.1)
-    return False
+        with suppress(OSError), socket.create_connection((urlsplit(url).hostname, urlsplit(url).port), 1):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{url} does not listen")
+
+
+def is_ready(url: str) -> bool:
+    """Whether a service that has been started is ready once it listens."""
+    await_listening(url)
+    return bool(httpx.get(f"{url}/readyz", timeout=60).json()["ready"])
 
 
 def test_settings_says_what_each_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import pytest
 from service.server import descriptors, http_protocol, progress
 from service.server.http_protocol import HEAD_BYTES_MAX, HEAD_LINES_MAX, HEAD_S, PIECE_BYTES, REFUSED_OPEN_MAX
 from tests.faults.processes import eventually
-from tests.service.client.test_serving import serving
+from tests.service.client.test_serving import await_listening, serving
 from tests.service.local_server import LocalServer, running
 
 SENT_MAX = 8 * 2**20
@@ -320,6 +320,7 @@ def room():
 def test_ten_thousand_idle_connections(tmp_path, room):
     """Rows are still learned and predicted; one connection too many gets 503."""
     with serving(tmp_path) as (child, url), httpx.Client(base_url=url, timeout=60) as client, ExitStack() as held:
+        await_listening(url)
         assert 200 == eventually(200, lambda: client.get("/readyz").status_code)
         client.put("/models/m", json={"algorithm": "rls", "task": "regression"}).raise_for_status()
         row = {"features": {"a": 1.0}, "label": 2.0}

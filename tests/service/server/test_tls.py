@@ -17,7 +17,7 @@ from service.client import serving as commands
 from service.server import http_protocol
 from service.server.http_protocol import HEAD_LINES_MAX
 from service.server.tls import options
-from tests.service.client.test_serving import serving
+from tests.service.client.test_serving import await_listening, serving
 from tests.service.local_server import LocalServer, running
 from tests.service.server.test_http_protocol import GET, echo, problem, status
 
@@ -117,6 +117,7 @@ def test_commands_talk_to_an_https_service(ca, pem, tmp_path, capsys, monkeypatc
     rows.write_text("a,y\n" + "".join(f"{n},{2 * n}\n" for n in range(20)))
     with serving(tmp_path / "data", ONEPASS_TLS_CERT=str(pem), ONEPASS_TLS_CA=str(trusted)) as (_, http):
         url = http.replace("http:", "https:")
+        await_listening(url)
         with pytest.raises(httpx.TransportError):
             httpx.get(f"{url}/healthz", timeout=60, verify=ssl.create_default_context(cafile=trusted))
         own = ["--url", url, "--ca", str(trusted), "--client-cert", str(client)]
