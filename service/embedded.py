@@ -31,7 +31,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from service.store.redis import private
+from redis import Redis, RedisError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ NO_SPACE = "No space left on device"
 """What a server logs when it cannot write; a quota shows in no statistics of the file system."""
 FREE_BYTES_MIN = 2**20
 _STOP_TIMEOUT_S = 10.0
+_ANSWER_S = 1.0
 _POLL_S = 0.02
 
 # Becomes the server. Linux sends SIGTERM when the thread that started this ends, hence the thread in `_Child`; if the
@@ -154,7 +157,7 @@ class EmbeddedStore:
             self._child = _Child([server, *self._options()], self._dir / "store.log", lock)
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
-        while not private.answers(self._socket):
+        while not answers(self._socket):
             if not self._child.alive():
                 raise CannotStart(f"{server} exited immediately; {self.why()}")
             if time.monotonic() > deadline:
@@ -166,7 +169,7 @@ class EmbeddedStore:
         while (lock := _locked(self._dir / "server.lock")) is None:
             if time.monotonic() > deadline:
                 raise CannotStart(f"the store server of an earlier service still uses {self._dir} and does not stop")
-            private.shut_down(self._socket)
+            answers(self._socket, "SHUTDOWN", "NOSAVE")  # the dump is not used; the append-only file is synced anyway
             time.sleep(_POLL_S)
         return lock
 
@@ -258,6 +261,16 @@ def _spawn(command: list[str], out: int, lock: int) -> "subprocess.Popen[bytes]"
         pass_fds=(lock,),
         start_new_session=True,  # Ctrl-C in the terminal stops the service, which stops the server last
     )
+
+
+def answers(socket: Path, *command: str) -> bool:
+    """Whether the server behind a socket, if there is one and it has loaded its data, answers a command, or a ping."""
+    try:
+        with Redis(unix_socket_path=str(socket), socket_timeout=_ANSWER_S, retry=Retry(NoBackoff(), 0)) as client:
+            client.execute_command(*(command or ("PING",)))
+    except (RedisError, OSError):
+        return False
+    return True
 
 
 def _find_server() -> str:

@@ -8,9 +8,11 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import Context
 from pathlib import Path
+from time import monotonic
 from types import FrameType
 from typing import Any
 
@@ -21,11 +23,37 @@ from service import memory_limit
 from service.api.routes import App
 from service.app import Grace, build, end_streams, leave, refused
 from service.server import descriptors
-from service.server.drain import Drain
 from service.server.http_protocol import Gate, bounded
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+
+class Drain:
+    """The time between the request to stop and the stop: /readyz fails, but the service still answers every request.
+
+    A balancer that checks /readyz moves the traffic meanwhile, so that no client meets a closed port. It lasts
+    ``seconds`` (0: none); ``begun`` is called when it begins.
+    """
+
+    def __init__(self, seconds: float, begun: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
+        self._seconds, self._begun, self._clock = seconds, begun, clock
+        self._until: float | None = None
+
+    def begin(self) -> bool:
+        """Begin; False if there is no drain or it has begun: a second request means stop now."""
+        if not self._seconds or self._until is not None:
+            return False
+        self._until = self._clock() + self._seconds
+        self._begun()
+        text = "stopping: still serving for %g s while load balancers move the traffic"
+        Context().run(logger.info, text, self._seconds)  # without the id of the request that the signal interrupts
+        return True
+
+    @property
+    def over(self) -> bool:
+        """Whether the stop is due."""
+        return self._until is not None and self._clock() >= self._until
 
 
 class Server(uvicorn.Server):

@@ -1,16 +1,21 @@
 """Checks of settings together, before kernels are compiled; ``client.serving`` also checks certificates."""
 
+import base64
+import binascii
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from urllib.parse import urlsplit
 
 from service.api.http.cross_site import Guard, origins_of, proxies_of
 from service.api.http.keys import Keys
 from service.api.http.root_path import parse as root_path_of
-from service.monitor import webhook_settings
 from service.settings import Settings
 from service.store.redis.connection import Connection
+
+URLS_MAX = 16  # webhooks: each has a task, a group and a label of its own
+_PREFIX = "whsec_"
 
 
 @dataclass(slots=True)
@@ -31,8 +36,8 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     """
     text = settings.api_keys.get_secret_value()
     keys = Keys(text, settings.rate_per_s, monotonic, from_file=keys_file is not None)
-    webhooks = webhook_settings.parse(settings.webhooks.get_secret_value())
-    webhook_key = webhook_settings.key_of(settings.webhook_secret.get_secret_value())
+    webhooks = webhooks_of(settings.webhooks.get_secret_value())
+    webhook_key = webhook_key_of(settings.webhook_secret.get_secret_value())
     origins = origins_of(settings.cors_origins)
     if "*" in origins and not keys.required:
         raise ValueError("ONEPASS_CORS_ORIGINS: without keys, * would let any page change every model: list origins")
@@ -58,3 +63,40 @@ def is_local(host: str) -> bool:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def webhooks_of(text: str) -> list[str]:
+    """The URLs of ``ONEPASS_WEBHOOKS``.
+
+    ``ValueError`` names the setting and the number of the URL, never the URL: it may hold a secret.
+    """
+    urls = [url for item in text.split(",") if (url := item.strip())]
+    for at, url in enumerate(urls):
+        if not _is_http(url):
+            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is not http:// or https:// with a host")
+        if url in urls[:at]:
+            raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is listed twice")
+    if len(urls) > URLS_MAX:
+        raise ValueError(f"ONEPASS_WEBHOOKS: {len(urls)} URLs; at most {URLS_MAX}")
+    return urls
+
+
+def _is_http(url: str) -> bool:
+    import httpx  # noqa: PLC0415  only where there are webhooks
+
+    try:
+        httpx.URL(url)
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, httpx.InvalidURL):
+        return False
+
+
+def webhook_key_of(secret: str) -> bytes:
+    """The signing bytes of ``ONEPASS_WEBHOOK_SECRET``; ``ValueError``, without it, if no base64 follows whsec_."""
+    if not secret.startswith(_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        raise ValueError("ONEPASS_WEBHOOK_SECRET: the text after whsec_ is not base64") from None

@@ -8,7 +8,7 @@
 
 These are the headers of the Standard Webhooks specification, whose libraries verify them: a secret that begins with
 ``whsec_`` continues in base64, any other is used as it is. Only a 2xx answer counts; redirects are not followed, bodies
-of answers not read. URLs are http or https (``webhook_settings``).
+of answers not read. URLs are http or https.
 
 Each URL has a task and a place in the stream of its own, so a dead one does not delay the others. Events are delivered
 in order, at least once (a crash between delivery and its note repeats one). What fails is tried again after pauses

@@ -23,7 +23,6 @@ from redis import Redis
 
 from service import app, embedded, main
 from service.client import app as commands
-from service.store.redis import private
 from tests import stores
 from tests.faults.crash_points import crasher
 
@@ -314,7 +313,7 @@ class Store(StoreProcess):
         return self
 
     def answers(self) -> bool:
-        return private.answers(self.socket)
+        return embedded.answers(self.socket)
 
     def stop(self) -> None:
         """Stop it as an operator would."""

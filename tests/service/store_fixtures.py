@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from service.embedded import answers
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log.appends import Answers, Append, Appended, SegmentIn
 from service.store.log.log import Log
-from service.store.redis import private
 from service.store.redis.connection import Connection
 
 INCARNATION = "inc1"
@@ -48,7 +48,7 @@ class Server:
         options += ["--appendonly", "yes", "--save", "", *self._options]
         self._process = subprocess.Popen([self.binary, *options], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
-        while not private.answers(self.socket):
+        while not answers(self.socket):
             assert time.monotonic() < deadline
             time.sleep(0.02)
 

@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from service import logs
 from service.app import build
-from service.monitor import webhook_settings
 from service.monitor import webhooks as hooks
 from service.settings import Settings
+from service.settings_validation import webhook_key_of, webhooks_of
 from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
 from tests.service.drift.test_api_drift import raise_alarms
@@ -210,14 +210,14 @@ async def test_urls_that_cannot_be_are_refused_at_the_start(urls, tmp_path):
 
 async def test_urls_are_separated_by_commas():
     """Blanks around them and empty items do not count."""
-    assert ["http://a/x", "https://b:8443/"] == webhook_settings.parse(" http://a/x ,, https://b:8443/ ,")
-    assert [] == webhook_settings.parse("")
+    assert ["http://a/x", "https://b:8443/"] == webhooks_of(" http://a/x ,, https://b:8443/ ,")
+    assert [] == webhooks_of("")
 
 
 async def test_a_secret_may_be_base64():
     """As the Standard Webhooks libraries have it; what is no base64 is refused without being said."""
-    assert b"\x00\x01key" == webhook_settings.key_of("whsec_" + base64.b64encode(b"\x00\x01key").decode())
-    assert b"plain" == webhook_settings.key_of("plain")
+    assert b"\x00\x01key" == webhook_key_of("whsec_" + base64.b64encode(b"\x00\x01key").decode())
+    assert b"plain" == webhook_key_of("plain")
     with pytest.raises(ValueError, match="ONEPASS_WEBHOOK_SECRET") as refused:
-        webhook_settings.key_of("whsec_not*base64")
+        webhook_key_of("whsec_not*base64")
     assert "not*base64" not in str(refused.value)

@@ -16,9 +16,9 @@ from service import logs
 from service.api.http import access_log
 from service.api.http.headers import CURRENT, ID, log_fields
 from service.api.routes import ROUTES
+from service.main import Drain
 from service.runtime.engine import Engine
 from service.runtime.replicas.log_reader import LogReader
-from service.server.drain import Drain
 from tests.service.api_fixtures import problem
 
 logger = logging.getLogger("service.tests")

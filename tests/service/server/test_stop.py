@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from service.app import Grace, leave
-from service.server.drain import Drain
+from service.main import Drain
 
 
 def test_the_stop_is_due_when_the_drain_is_over():
