@@ -44,6 +44,7 @@ _LOG_BYTES_MAX = 1_000_000
 NO_SPACE = "No space left on device"
 """What a server logs when it cannot write; a quota shows in no statistics of the file system."""
 FREE_BYTES_MIN = 2**20
+START_TIMEOUT_S = 60.0  # what loading the data may take
 _STOP_TIMEOUT_S = 10.0
 _ANSWER_S = 1.0
 _POLL_S = 0.02
@@ -71,20 +72,14 @@ class EmbeddedStore:
     Args:
         data_dir: created where it does not exist.
         durability: whether an answer waits for the disk ("always"), or at most a second's are lost with the machine.
-        start_timeout_s: how long loading the data may take.
         socket_dir: where the server's socket is made, in a directory of its own; None: in ``data_dir``.
     """
 
     def __init__(
-        self,
-        data_dir: Path,
-        durability: Literal["always", "everysec"],
-        start_timeout_s: float = 60.0,
-        socket_dir: Path | None = None,
+        self, data_dir: Path, durability: Literal["always", "everysec"], socket_dir: Path | None = None
     ) -> None:
         self._dir = Path(data_dir).absolute()
         self._durability = durability
-        self._start_timeout_s = start_timeout_s
         self._socket = _socket_path(self._dir, socket_dir)
         self._lock: int | None = None
         self._log_begin = 0
@@ -96,7 +91,7 @@ class EmbeddedStore:
             return self.url
         try:
             self._take_directory()
-            self._launch(time.monotonic() + self._start_timeout_s)
+            self._launch(time.monotonic() + START_TIMEOUT_S)
         except OSError as error:
             self.stop()
             raise CannotStart(f"the data directory {self._dir} (ONEPASS_DATA_DIR) cannot be used: {error}") from error
@@ -161,7 +156,7 @@ class EmbeddedStore:
             if not self._child.alive():
                 raise CannotStart(f"{server} exited immediately; {self.why()}")
             if time.monotonic() > deadline:
-                raise CannotStart(f"{server} was not ready after {self._start_timeout_s:g} s; {self._log_tail()}")
+                raise CannotStart(f"{server} was not ready after {START_TIMEOUT_S:g} s; {self._log_tail()}")
             time.sleep(_POLL_S)
 
     def _wait_for_orphan(self, deadline: float) -> int:

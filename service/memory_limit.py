@@ -67,14 +67,14 @@ def return_memory() -> None:
         mallopt(ARENA_MAX, 1)
 
 
-def put_compiler_away(proc: Path = PROC) -> None:
+def put_compiler_away() -> None:
     """Unmap the pages of the compiler's code, 50 MB of which stay in memory once kernels have been loaded with it.
 
     Code is never written to, so should the compiler be called again, its pages come back from the file.
     """
     with suppress(OSError, AttributeError):
         madvise = ctypes.CDLL(None).madvise
-        for line in (proc / "self/maps").read_text().splitlines():
+        for line in (PROC / "self/maps").read_text().splitlines():
             if line.endswith(COMPILER) and " r-xp " in line:
                 start, end = (int(address, 16) for address in line.split(" ", 1)[0].split("-"))
                 madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_DONTNEED)

@@ -55,11 +55,8 @@ WARN_S = 10.0  # pause between two warnings that connections are refused
 class Gate:
     """Limits the open connections and refuses the others; ``refused`` is called with the status of each refusal."""
 
-    def __init__(
-        self, connections_max: int, refused: Callable[[int], None], clock: Callable[[], float] = monotonic
-    ) -> None:
-        self.connections_max, self.refused, self._clock = connections_max, refused, clock
-        self._silent_until = 0.0
+    def __init__(self, connections_max: int, refused: Callable[[int], None]) -> None:
+        self.connections_max, self.refused, self._silent_until = connections_max, refused, 0.0
 
     def hopeless(self, count: int) -> bool:
         """Whether to close one of ``count`` connections immediately: REFUSED_OPEN_MAX others are being refused."""
@@ -71,8 +68,8 @@ class Gate:
 
     def full(self) -> ConnectionsFull:
         """The refusal of one connection too many; the log says so at most once in WARN_S."""
-        if self._clock() >= self._silent_until:
-            self._silent_until = self._clock() + WARN_S
+        if monotonic() >= self._silent_until:
+            self._silent_until = monotonic() + WARN_S
             logger.warning(
                 "%d connections are open, which is the limit (ONEPASS_CONNECTIONS_MAX, ulimit -n); more get 503",
                 self.connections_max,

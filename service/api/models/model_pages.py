@@ -52,7 +52,7 @@ async def list_log(ctx: Ctx, replica: ReadModel, page: Paging) -> LogPage:
     newest = WHOLE_MAX if page.cursor is None else (whole(page.cursor) or 0) - 1
     if newest < 0:
         raise no_cursor()
-    found = await read_back(ctx.engine.store.connection, replica.name, replica.incarnation, newest, 1, page.limit + 1)
+    found = await read_back(ctx.engine.store.connection, replica.name, replica.incarnation, newest, page.limit + 1)
     shown = [
         LogEntry(
             version=one.version, time=iso(one.time_ms), kind=" + ".join(one.kinds), rows=one.rows, writer=one.writer

@@ -31,17 +31,15 @@ class LoggedEntry(NamedTuple):
     writer: str  # the process that committed it
 
 
-async def read_back(
-    connection: Connection, name: str, incarnation: str, newest: int, oldest: int, limit: int
-) -> list[LoggedEntry]:
-    """Up to ``limit`` kept entries from version ``newest`` down to ``oldest``; none if the model is gone.
+async def read_back(connection: Connection, name: str, incarnation: str, newest: int, limit: int) -> list[LoggedEntry]:
+    """Up to ``limit`` kept entries from version ``newest`` down; none if the model is gone.
 
     ``StoreDown`` if the store did not answer, or answered that it cannot.
     """
     keys = ModelKeys(name, incarnation)
     found: list[LoggedEntry] = []
-    while len(found) < limit and newest >= oldest:
-        args = (incarnation, newest, oldest, min(limit - len(found), ENTRIES_AT_ONCE), BYTES_AT_ONCE)
+    while len(found) < limit and newest > 0:
+        args = (incarnation, newest, min(limit - len(found), ENTRIES_AT_ONCE), BYTES_AT_ONCE)
         (part,) = await connection.run([Call(_PAGE, (keys.meta, keys.log, keys.states), args)])
         if isinstance(part, Exception):
             raise failed(part)

@@ -1,4 +1,4 @@
--- KEYS 1 meta, 2 log, 3 states; ARGV 1 incarnation, 2 newest version, 3 oldest version, 4 most entries, 5 bytes after
+-- KEYS 1 meta, 2 log, 3 states; ARGV 1 incarnation, 2 newest version, 3 most entries, 4 bytes after
 -- which it ends. unpack_one reads one value at a place and tells where the next one begins: behind the head of an array
 -- the values of a record are read one by one, and the numbers of its rows not at all.
 local call, bytes = redis.call, 0
@@ -57,16 +57,16 @@ local function shown(entry)
   return {string.match(entry[1], '^%d+'), held.t, held.u, kinds, rows}
 end
 
-local out, newest, most = {}, tonumber(ARGV[2]), tonumber(ARGV[4])
+local out, newest, most = {}, tonumber(ARGV[2]), tonumber(ARGV[3])
 while #out < most do
   local wanted = math.min(8, math.max(1, #out), most - #out)
-  local part = call('XREVRANGE', KEYS[2], string.format('%.0f-0', newest), ARGV[3] .. '-0', 'COUNT', wanted)
+  local part = call('XREVRANGE', KEYS[2], string.format('%.0f-0', newest), '1-0', 'COUNT', wanted)
   for i = 1, #part do
     for j = 1, #part[i][2] do bytes = bytes + #part[i][2][j] end
     out[#out + 1] = shown(part[i])
     newest = tonumber(out[#out][1]) - 1
-    if bytes > tonumber(ARGV[5]) then return {out, 0} end
+    if bytes > tonumber(ARGV[4]) then return {out, 0} end
   end
-  if #part < wanted or newest < tonumber(ARGV[3]) then return {out, 1} end
+  if #part < wanted or newest < 1 then return {out, 1} end
 end
 return {out, 0}

@@ -205,13 +205,15 @@ def test_a_server_that_was_left_behind_is_stopped_first(start, directory):
     assert not runs(server)
 
 
-def test_a_server_that_does_not_go_is_waited_for_in_bounds(start, directory):
+def test_a_server_that_does_not_go_is_waited_for_in_bounds(start, directory, monkeypatch):
     """Two servers never write the same file: rather none is started."""
     server = killed_service(directory / "data", "orphan")
     os.kill(server, signal.SIGSTOP)
     try:
-        with pytest.raises(CannotStart, match="earlier service"):
-            start(start_timeout_s=0.2)
+        with monkeypatch.context() as patched:
+            patched.setattr(embedded, "START_TIMEOUT_S", 0.2)
+            with pytest.raises(CannotStart, match="earlier service"):
+                start()
     finally:
         os.kill(server, signal.SIGCONT)
     with client(start()) as redis:

@@ -170,9 +170,9 @@ async def test_requests_committed_together_are_one_entry(model):
     blobs = [Rows("s", None, np.ones((n, 2)), np.ones(n)) for n in (2, 3)]
     segments = [*map(codec.encode, (blobs[0], Reset(), blobs[1])), b"\xc1"]
     await model.append(*map(SegmentIn, segments))
-    (found,) = await log_page.read_back(model.connection, "m", "inc1", 9, 1, 9)
+    (found,) = await log_page.read_back(model.connection, "m", "inc1", 9, 9)
     assert (1, ("rows", "reset", "unknown"), 5) == (found.version, found.kinds, found.rows)
-    assert [] == await log_page.read_back(model.connection, "m", "another", 9, 1, 9)
+    assert [] == await log_page.read_back(model.connection, "m", "another", 9, 9)
 
 
 async def _writers(model: Model) -> dict[str, list[int]]:
