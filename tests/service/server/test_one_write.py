@@ -6,8 +6,8 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from service.server.one_write import HELD_BYTES_MAX, Held
 from service.server.http_protocol import Gate, bounded
+from service.server.one_write import HELD_BYTES_MAX, Held
 from tests.service.server.test_http_protocol import GET, echo
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
