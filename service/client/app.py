@@ -52,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"{shown}: {error.filename or 'it cannot go on'}: {error.strerror or error}", file=sys.stderr)
         return 1
+    except UnicodeEncodeError:
+        print(f"{shown}: what is given is not UTF-8", file=sys.stderr)
+        return 2
     except Interrupted as interrupted:
         print(f"{shown}: interrupted", file=sys.stderr)
         return 128 + int(interrupted.args[0])

@@ -42,10 +42,10 @@ def param_of(text: str) -> tuple[str, Any]:
 
 def json_or_text(text: str) -> Any:
     """A value as JSON has it, or a number such as .5, else the text itself; what is not finite stays text."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         return msgspec.json.decode(text)
     with suppress(ValueError):
-        if math.isfinite(number := float(text)):
+        if math.isfinite(number := float(text)) and "_" not in text:  # which Python reads, but no file or service
             return number
     return text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
+import msgspec
 from typer import Argument, Option, echo
 
 from service.client.display import counted, described, spelt
@@ -161,8 +162,8 @@ def feedback(
 def _json(name: str) -> Any:
     """A JSON document from a file, or from standard input for ``-``."""
     try:
-        return json.loads(sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes())
-    except (OSError, ValueError) as error:
+        return msgspec.json.decode(sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
         raise Failed(f"{name} cannot be read as JSON: {error}") from None
 
 

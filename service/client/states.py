@@ -123,10 +123,12 @@ def _put(session: Session, name: str, state: bytes) -> httpx.Response:
 def _written(name: str) -> Iterator[IO[bytes]]:
     """Open a file that appears only once it is complete; ``-`` is standard output, and a device is written directly."""
     target = Path(name)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     if name == "-":
         yield sys.stdout.buffer
         return
+    if not target.name:
+        raise Failed(f"{name or 'FILE'}: is not a file")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     is_plain = target.is_file() or not target.exists()
     try:
         with (part if is_plain else target).open("wb") as out:

@@ -63,6 +63,8 @@ def replay(
     cells of a column decide how it is read: as numbers, also with a decimal comma, true and false, times, dates, or
     strings (hashed categories). Without --url a private service in a temporary directory does the work.
     """
+    if predictions is not None and Path(predictions.name).resolve() == given.file.resolve():
+        raise BadParameter("--predictions is the file that is read")
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), Table(given, row_id)
     sessions = private.session() if service.url is None else service.session(PATIENCE_S)
     writer = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written

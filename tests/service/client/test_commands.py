@@ -1,6 +1,7 @@
 """The commands that are clients: a service from a shell."""
 
 import json
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -120,6 +121,23 @@ def test_what_was_deleted_is_told_also_if_another_cannot_be(shell: Shell) -> Non
     shell("create", "gone", "--task", "regression")
     status, said, complained = shell("delete", "gone", "never-there", "--yes", "--json")
     assert (1, {"deleted": ["gone"]}, True) == (status, json.loads(said), "never-there" in complained)
+
+
+def test_what_cannot_be_sent_is_said(shell: Shell, tmp_path: Path) -> None:
+    """Numbers that JSON lacks, text that is not UTF-8, a name that is no file: in words, and nothing happens."""
+    shell("create", "unsendable", "--task", "classification", "--features", "x", "--labels", "a,b")
+    for stdin in ({"features": {"x": math.nan}}, {"features": {"x": math.inf}}):
+        status, _, complained = shell("predict", "unsendable", "-", stdin=stdin)
+        assert (1, True) == (status, "cannot be read as JSON" in complained)
+    for arguments, code, said in (
+        (("feedback", "unsendable", "x=1_0", "--label", "a"), 1, "features.x"),
+        (("feedback", "unsendable", "x=1", "--label", "\udcff"), 2, "is not UTF-8"),
+        (("export", "unsendable", "."), 1, "is not a file"),
+        (("export", "unsendable", str(tmp_path)), 1, "directory"),
+    ):
+        status, _, complained = shell(*arguments)
+        assert (code, True) == (status, said in complained.lower() or said in complained), arguments
+    assert 0 == json.loads(shell("show", "unsendable", "--json")[1])["rows"]
 
 
 def test_an_interval_of_nothing_is_refused(shell: Shell) -> None:

@@ -73,6 +73,16 @@ def test_the_table_says_what_the_service_says(tmp_path: Path, replay: Shell, url
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
+def test_the_file_that_is_read_is_not_written(tmp_path: Path, replay: Shell) -> None:
+    """Under whatever name; it is as it was."""
+    file = stream(tmp_path / "own.csv")
+    before = file.read_bytes()
+    (tmp_path / "link.csv").symlink_to(file)
+    for name in ("own.csv", "link.csv"):
+        status, _, complained = replay(file, "--drop", "day", "--predictions", tmp_path / name)
+        assert (2, True, before) == (status, "the file that is read" in complained, file.read_bytes())
+
+
 def test_labels_that_are_numbers(tmp_path: Path, replay: Shell, url: str) -> None:
     """Any numbers are predicted as such, a few whole ones are classes; how, and how otherwise, is said."""
     whole = tmp_path / "whole.csv"
