@@ -153,10 +153,11 @@ class Engine:
                     await self.snapshotter.flush()
         except TimeoutError:
             logger.warning("the grace period ended before every snapshot was written; the log has the rest")
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        await self.store.connection.close()
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self.store.connection.close()
 
     async def _drain(self) -> None:
         """Wait until everything queued is answered."""

@@ -57,6 +57,7 @@ class ModelCache:
         self.summaries = SummaryWriter(loader.store.catalog)
         self._down: dict[str, tuple[str, float]] = {}  # models that could not be loaded: why, and until when to say so
         self._loading: dict[str, asyncio.Task[Replica]] = {}
+        self._outdated: set[str] = set()  # models that were deleted since their loading began
         self._slots = asyncio.Semaphore(LOADS_MAX)
         self.attach: Callable[[Replica], Inbox]
 
@@ -118,6 +119,8 @@ class ModelCache:
         try:
             async with self._slots:
                 replica = await self._loader.load(name)
+            if name in self._outdated:
+                raise no_model(name)
         except ModelDown as error:
             if name not in self._down:
                 self._stats.models_down += 1
@@ -127,6 +130,7 @@ class ModelCache:
             raise
         finally:
             del self._loading[name]
+            self._outdated.discard(name)
         self._down.pop(name, None)
         held = self._loaded.get(name)
         if held is None:
@@ -270,6 +274,8 @@ class ModelCache:
             return
         deleted = await self._store.catalog.delete(name)  # if that fails, the model stays here as well
         self._drop(name)
+        if name in self._loading:
+            self._outdated.add(name)
         if not deleted:
             raise no_model(name)
         if held is not None:

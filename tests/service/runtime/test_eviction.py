@@ -10,7 +10,7 @@ import pytest
 from service.errors import ModelDown
 from service.runtime.replicas.model_cache import LOADS_MAX
 from service.store.log.append_notices import AppendNotice
-from tests.service.api_fixtures import features
+from tests.service.api_fixtures import DFOP, features
 from tests.service.waiting import until
 
 
@@ -115,6 +115,28 @@ async def test_a_model_that_leaves_is_loaded_again(pair, monkeypatch):
     assert name not in second.engine.notices._wanted
     await pair[0].post(f"{path}/feedback", ROW)
     assert await pair[0].state(path) == await second.state(path)
+
+
+async def test_a_model_that_is_deleted_while_it_loads_does_not_come_back(api, monkeypatch):
+    """Who waits for it is told that it is gone; the name is free for another."""
+    path = await api.learnt()
+    models, name, goes_on = _models(api), path.removeprefix("/models/"), asyncio.Event()
+    models._drop(name)
+    load = models._loader.load
+
+    async def and_wait(asked_for):
+        found = await load(asked_for)
+        await goes_on.wait()
+        return found
+
+    monkeypatch.setattr(models._loader, "load", and_wait)
+    reading = asyncio.create_task(api.ask("GET", path))
+    await until(lambda: name in models._loading)
+    assert 204 == (await api.ask("DELETE", path)).status_code
+    goes_on.set()
+    assert (404, None) == ((await reading).status_code, models.peek(name))
+    assert 201 == (await api.ask("PUT", path, json=DFOP)).status_code
+    assert 1 == (await api.post(f"{path}/feedback", ROW))["version"]
 
 
 async def test_requests_that_hold_a_model_that_has_left_read_on_together(pair, monkeypatch):
