@@ -30,7 +30,7 @@ from service.api.http import headers
 from service.api.http.headers import NOSNIFF
 from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
-from service.server.one_write import Held
+from service.server.one_write import Burst, Held
 from service.server.progress import STALL_S, Progress
 
 logger = logging.getLogger(__name__)
@@ -57,6 +57,13 @@ class Gate:
 
     def __init__(self, connections_max: int, refused: Callable[[int], None]) -> None:
         self.connections_max, self.refused, self._silent_until = connections_max, refused, 0.0
+        self._burst: Burst | None = None
+
+    def burst(self, loop: asyncio.AbstractEventLoop) -> Burst:
+        """The one ``Burst`` that writes the answers of all connections, which share a loop."""
+        if self._burst is None:
+            self._burst = Burst(loop)
+        return self._burst
 
     def hopeless(self, count: int) -> bool:
         """Whether to close one of ``count`` connections immediately: REFUSED_OPEN_MAX others are being refused."""
@@ -112,7 +119,7 @@ class _Bounded(HttpToolsProtocol):
     # ---------------------------------------------------------------- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        held = cast("asyncio.Transport", Held(transport, self.loop))
+        held = cast("asyncio.Transport", Held(transport, self.gate.burst(self.loop), self.loop))
         super().connection_made(held)
         self.flow = _Flow(held)
         self.flow.waiting = self.pipeline

@@ -7,7 +7,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from service.server.http_protocol import Gate, bounded
-from service.server.one_write import HELD_BYTES_MAX, Held
+from service.server.one_write import HELD_BYTES_MAX, Burst, Held
 from tests.service.server.test_http_protocol import GET, echo
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
@@ -45,7 +45,7 @@ class Recorder:
 async def connection():
     """(the transport as the protocol has it, what the real one was told)."""
     recorder, loop = Recorder(), asyncio.get_running_loop()
-    return Held(recorder, loop), recorder
+    return Held(recorder, Burst(loop), loop), recorder
 
 
 async def test_head_and_body_are_one_write(connection):
@@ -60,6 +60,22 @@ async def test_head_and_body_are_one_write(connection):
     transport.write(HEAD)
     await asyncio.sleep(0)
     assert [(HEAD + b"ok") * 2, HEAD] == recorder.told
+
+
+async def test_the_answers_of_all_connections_leave_together():
+    """In the order in which they were ready."""
+    told, loop = [], asyncio.get_running_loop()
+    burst, transports = Burst(loop), []
+    for _ in range(3):
+        recorder = Recorder()
+        recorder.told = told
+        transports.append(Held(recorder, burst, loop))
+    for number, transport in enumerate(transports):
+        transport.write(b"%d" % number)
+        assert [] == told
+    transports[0].abort()
+    await asyncio.sleep(0)
+    assert ["abort", b"1", b"2"] == told
 
 
 @pytest.mark.parametrize(("requests", "turns"), [(1, 1), (2, 2)])
@@ -104,6 +120,21 @@ async def test_what_is_written_after_a_close_is_dropped(connection):
         transport.write(late)
         await asyncio.sleep(0)
     assert ["eof"] == recorder.told
+
+
+async def test_one_connection_that_takes_nothing_more_does_not_keep_the_others_waiting():
+    """As one does that uvloop has closed for writing meanwhile."""
+    loop = asyncio.get_running_loop()
+    burst, (broken, fine) = Burst(loop), (Recorder(), Recorder())
+
+    def refuse(_):
+        raise RuntimeError("Cannot call write() after write_eof()")
+
+    broken.write = refuse
+    for recorder in (broken, fine):
+        Held(recorder, burst, loop).write(HEAD)
+    await asyncio.sleep(0)
+    assert (["abort"], [HEAD]) == (broken.told, fine.told)
 
 
 async def test_a_large_body_is_not_copied(connection):
