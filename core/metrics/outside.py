@@ -19,6 +19,7 @@ from core.state.envelope import Nested
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
 LOOK_EVERY, COMPARED_MIN = 100, 200  # rows between two looks at the interval, and rows compared before one is ahead
+FADED_MIN = 1e-290  # fading sums end below it: rounded, they would come to stand still, and to wrong means
 ROWS, SCORED, FADED, AHEAD, SINCE, SUMS = range(6)
 _SCALARS = SUMS + 4
 
@@ -57,6 +58,8 @@ class _Losses(Holder):
             s[ROWS] += 1.0
             s[FADED] *= self._fading
             s[SUMS + 2 :] *= self._fading
+            if s[FADED] < FADED_MIN:
+                s[FADED], s[SUMS + 2 :] = 0.0, 0.0
             if not np.isnan(row[0]):
                 s[SCORED] += 1.0
                 s[FADED] += 1.0

@@ -5,7 +5,7 @@ import pytest
 
 from core.entry import Challenge, Promote, Reset, ServedPrediction, Switch
 from core.features import Feature
-from core.metrics.outside import COMPARED_MIN
+from core.metrics.outside import COMPARED_MIN, OutsideScores
 from core.model import save
 from tests.core.twin import Fed, Twin
 
@@ -161,3 +161,14 @@ def test_an_observer_has_no_challengers_and_no_switch():
     segments = Challenge("other", {"algorithm": "rls"}, 8), Switch("begin", (Feature("c"),), "linear")
     assert all("observer" in model.commit(one).refusal for one in segments)
     assert "observer" in new("dfop").commit(Challenge("other", {"algorithm": "observer"}, 8)).refusal
+
+
+def test_a_fading_mean_that_has_faded_away_is_none():
+    """Not the ratio of two sums that are too small to fade on; the next prediction begins it anew."""
+    scores = OutsideScores(10, 0.9)
+    right, none = np.array([[0.0, 0.0]]), np.full((8000, 2), np.nan)
+    scores.absorb(right + 1.0, (np.ones(1), np.zeros(1)))
+    scores.absorb(none, (np.full(8000, np.nan), np.zeros(8000)))
+    assert np.isnan(scores._losses.means()["fading"]).all()
+    scores.absorb(right, (np.zeros(1), np.zeros(1)))
+    assert [0.0, 0.0] == scores._losses.means()["fading"].tolist()
