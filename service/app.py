@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -67,25 +67,27 @@ YOUNG_OBJECTS = 10_000
 """Objects after which Python looks for cycles among the new ones. A request leaves one behind, of a few dozen objects,
 and a hundred requests in between change nothing; the default is to look at about every tenth."""
 COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""Variables of the environment, one of which names where FastAPI sends spans of requests, if it does."""
+"""Variables of the environment, one of which names where spans are sent to, if they are."""
+SPANS_S = 1.0  # what spans that wait have to be sent in when the service stops
 WAIT_S = 1.0  # how long a look for drift events waits for one; another look follows
 
 
-def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = (), root_path: str = "") -> routes.App:
+def create_app(
+    lifespan: Lifespan | None = None, origins: Sequence[str] = (), root_path: str = "", spans: Any = None
+) -> routes.App:
     """The app with its routes and pages; ``app.context`` must be set before the first request.
 
     ``lifespan`` starts and stops its collaborators; pages of ``origins`` may use the API (CORS); a proxy has put the
-    service under ``root_path``.
+    service under ``root_path``; ``spans``, a TracerProvider, makes spans of requests.
     """
-    traced = any(os.environ.get(name) for name in COLLECTORS)
     app = routes.App(
         title=TITLE,
         version=version("onepass"),
         description=INTRO,
         openapi_tags=TAGS,
         telemetry={
-            "auto_configure": True,
-            "tracing": traced,
+            "tracing": spans is not None,
+            "tracer_provider": spans,
             "operation_spans": False,
             "exclude": lambda scope: route_path(scope) in access_log.PROBES,
             "metrics": False,
@@ -107,8 +109,7 @@ def create_app(lifespan: Lifespan | None = None, origins: Sequence[str] = (), ro
     install_handlers(app, shown)
     app.state.problems = documents.problems(kinds())
     app.serve_under(root_path)
-    if traced:
-        os.environ.setdefault("OTEL_SERVICE_NAME", "onepass")
+    if spans is not None:
         app.route_all()
     if origins:
         app.cors = True
@@ -230,10 +231,26 @@ def build(
             app.context.reader.stop()
             await engine.stop(None if grace is None else max(0.0, grace.left_s - STORE_STOP_S))
             await own.close()
+            if spans is not None:
+                with suppress(TimeoutError):  # a collector that does not answer holds nobody up
+                    await asyncio.wait_for(asyncio.to_thread(spans.shutdown), SPANS_S)
             if private is not None:
                 await asyncio.to_thread(private.stop, max(STORE_STOP_S, 0.0 if grace is None else grace.left_s))
 
-    return create_app(lifespan, origins, settings.root_path)
+    spans = _spans()
+    return create_app(lifespan, origins, settings.root_path, spans)
+
+
+def _spans() -> Any:
+    """What makes spans of requests; None where the environment names no collector, or the extra is missing."""
+    if not any(os.environ.get(name) for name in COLLECTORS):
+        return None
+    try:
+        from service.api import tracing  # noqa: PLC0415  the extra
+    except ImportError:
+        logger.warning("%s: spans need the extra otel: pip install '.[otel]' in a checkout", COLLECTORS[0])
+        return None
+    return tracing.provider()
 
 
 def bounds(settings: Settings) -> Bounds:

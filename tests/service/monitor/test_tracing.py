@@ -1,17 +1,15 @@
 """Requests as spans of OpenTelemetry, where a collector is named; nothing of what requests hold."""
 
 import json
-import time
+import sys
 
 import pytest
-from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from service.client import private
+from service import app as service_app
+from service.api import tracing
 from service.errors import StoreDown
 from tests.service.api_fixtures import columnar
 from tests.service.client.fixtures import answering
@@ -22,24 +20,26 @@ COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 @pytest.fixture
 def exporter(monkeypatch):
-    """Keeps the spans of a service that is started next; FastAPI adds its own where a server starts the app."""
-    provider, made = TracerProvider(), InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(made))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    """Keeps the spans of a service that is started next."""
+    made = InMemorySpanExporter()
     monkeypatch.setenv(COLLECTOR, "http://127.0.0.1:9")
+    monkeypatch.setattr(tracing, "OTLPSpanExporter", lambda: made)
     return made
 
 
 async def spans_of(api, exporter, method, path, **how):
     """The answer to a request, and its spans."""
+    flush = api.app._telemetry["tracer_provider"].force_flush
+    flush()
     exporter.clear()
     answer = await api.ask(method, path, **how)
+    flush()
     return answer, exporter.get_finished_spans()
 
 
 @pytest.mark.parametrize("root", ["", "/ml"])
 async def test_rows_and_batches(start, exporter, root):
-    """A span below the client's, with route and status; nothing of the row or its id is in it."""
+    """A span below the client's, with route and status; nothing of the row, its id or the query is in it."""
     api = await start(root_path=root)
     path = root + await api.new()
     row = {"features": {"a": 41.5, "b": 1}, "label": "UP", "id": "secret-id"}
@@ -53,17 +53,18 @@ async def test_rows_and_batches(start, exporter, root):
     assert 200 == span.attributes["http.response.status_code"]
     told = json.dumps([*map(str, span.attributes.values())])
     assert not [secret for secret in ("41.5", "UP", "secret-id") if secret in told]
-    answer, (span,) = await spans_of(api, exporter, "POST", f"{path}/predict/batch", json=columnar(2))
-    assert 200 == answer.status_code
+    url = f"{path}/predict/batch?min_version=0"
+    answer, (span,) = await spans_of(api, exporter, "POST", url, json=columnar(2))
+    assert (200, "") == (answer.status_code, span.attributes["url.query"])
     assert f"{root}/models/{{name}}/predict/batch" == span.attributes["http.route"]
 
 
 async def test_refusals_and_probes(start, exporter, monkeypatch):
     """A refusal is no error of the service, 503 is one; what the client does not sample and probes are no spans."""
     api = await start()
-    _, (span,) = await spans_of(api, exporter, "GET", "/models/none/metrics")
+    _, (span,) = await spans_of(api, exporter, "GET", "/models/none/metrics?label=secret")
     assert ("GET /models/{name}/metrics", StatusCode.UNSET) == (span.name, span.status.status_code)
-    assert 404 == span.attributes["http.response.status_code"]
+    assert (422, "") == (span.attributes["http.response.status_code"], span.attributes["url.query"])
     assert () == (await spans_of(api, exporter, "GET", "/healthz"))[1]
     unsampled = {"traceparent": f"00-{TRACE}-{PARENT}-00"}
     assert () == (await spans_of(api, exporter, "GET", "/version", headers=unsampled))[1]
@@ -76,16 +77,15 @@ async def test_refusals_and_probes(start, exporter, monkeypatch):
     assert (503, StatusCode.ERROR) == (span.attributes["http.response.status_code"], span.status.status_code)
 
 
-def test_spans_are_sent_to_a_collector():
+async def test_spans_are_sent_to_a_collector(start, monkeypatch):
     """By OTLP over HTTP to the endpoint that the variables name, with the service's name and their headers."""
     got = []
     with answering(lambda _: (200, b""), got) as url:
-        variables = {COLLECTOR: url, "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k", "OTEL_BSP_SCHEDULE_DELAY": "50"}
-        with private.session(**variables) as session:
-            session.ask("GET", "version")
-            until = time.monotonic() + 20
-            while not got and time.monotonic() < until:
-                time.sleep(0.05)
+        monkeypatch.setenv(COLLECTOR, url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k")
+        api = await start()
+        await api.ask("GET", "/version")
+        api.app._telemetry["tracer_provider"].force_flush()
     [(path, headers, body)] = got
     assert ("/v1/traces", "k") == (path, headers["x-key"])
     sent = ExportTraceServiceRequest.FromString(body)
@@ -98,3 +98,12 @@ def test_spans_are_sent_to_a_collector():
 async def test_without_a_collector_nothing_makes_spans(api):
     """FastAPI is told so."""
     assert not api.app._telemetry["tracing"]
+
+
+async def test_the_extra_is_named(monkeypatch, caplog):
+    """Where a collector is named, but the extra is not installed: a machine may name one for all of its programs."""
+    monkeypatch.setenv(COLLECTOR, "http://127.0.0.1:9")
+    monkeypatch.delattr("service.api.tracing")
+    monkeypatch.setitem(sys.modules, "service.api.tracing", None)
+    assert service_app._spans() is None
+    assert [f"{COLLECTOR}: spans need the extra otel: pip install '.[otel]' in a checkout"] == caplog.messages
