@@ -30,7 +30,7 @@ _LINK_NAME = re.compile(r"\w+_SERVICE_HOST|\w+_SERVICE_PORT(_\w+)?|\w+_PORT_\d+_
 """Variables that Kubernetes sets in every container for a service named onepass or onepass-something."""
 
 SettingValues = dict[str, tuple[Any, str | Path]]
-"""SettingValues by setting, each with its origin: a text, or the path of a secret's file."""
+"""Values by setting, each with its origin: a text, or the path of a secret's file."""
 
 
 class Sourced(NamedTuple):
@@ -74,7 +74,7 @@ def _of_file(path: Path, notes: list[str]) -> SettingValues:
     secrets = {name: str(value) for name, value in given.items() if name.removesuffix("_file") in SECRETS}
     found = _of_variables({PREFIX + name: value for name, value in secrets.items()}, notes, f"{path}: ")
     for name, value in given.items():
-        if name in FIELDS:
+        if name in FIELDS and f"{name}_file" not in secrets:
             found[name] = value, f"{path}: {name}"
         elif name not in secrets:
             notes.append(f"{path}: {name} is not a setting; {_meant(name)}")

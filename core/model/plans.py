@@ -71,10 +71,10 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
 
 
 def refuse_on_arrival(model: Model, config: Config, fields: Sequence[str]) -> None:
-    """Refuse what a change must not bring, but what is on the log was accepted with, whatever has come since.
+    """Refuse in a change that arrives what one on the log may have, which was accepted once, whatever has come since.
 
-    These are labels_due whose label looks in answers like another one of the model, so that each of its rows would be
-    refused, and ignored names that are features of the space to which the model changes.
+    This is labels_due whose label looks in answers like another one of the model, so that each of its rows would be
+    refused, and an ignored name that is a feature of the space to which the model changes.
     """
     if "ignore" in fields and isinstance(schema := model.feedback_schema, Schema):
         parse_ignored(config.ignore, schema.features)

@@ -10,7 +10,8 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
     combined:  p = sum_k a_k p_k                        (4): probabilities, or numbers; a from before the row
     selected:  p = p_k with probability a_k             (11): by (seed, row); ``predict`` shows the likeliest expert
 
-Numbers count within [a - (b - a), b + (b - a)], a and b the least and largest label since the switch, from row 20 on.
+Numbers count within [a - (b - a), b + (b - a)], a and b the least and largest label since the switch, from row 20 on;
+D is at most (1.2 (b - a))^2 then (core.features.label_range).
 
 ``variant: "paper"``, two experts and a horizon T: combined eta = sqrt(8 ln 2 / T), d = 0 (Theorem 1), and the experts'
 margins are averaged, that is, the logarithms of their probabilities; selected d = 1/(T - 1),

@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) is not signal.SIG_IGN:  # nohup and background jobs rely on what they ignore
             signal.signal(each, _interrupt)
+    if any(map(_is_torn, given)):
+        print(f"{shown}: what is given is not UTF-8", file=sys.stderr)
+        return 2
     try:
         return get_command(_typer(named)).main(given, "onepass", standalone_mode=False) or 0
     except typer.TyperException as error:
@@ -52,12 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"{shown}: {error.filename or 'it cannot go on'}: {error.strerror or error}", file=sys.stderr)
         return 1
-    except UnicodeEncodeError:
-        print(f"{shown}: what is given is not UTF-8", file=sys.stderr)
-        return 2
     except Interrupted as interrupted:
         print(f"{shown}: interrupted", file=sys.stderr)
         return 128 + int(interrupted.args[0])
+
+
+def _is_torn(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)  # as Python reads bytes that are no UTF-8
 
 
 def _interrupt(number: int, _: object) -> None:

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 LOOK_S = 1.0  # pause between two looks
 MODELS_MAX, LABELS_MAX, TURNS_MAX = 100, 256, 8
 """Models per look; labels of a model learned together; how often that is done before others have their turn."""
-AT_ONCE, VISIT_S = 8, 2.0  # models that are visited together, and how long each may take before the others go on
+AT_ONCE, VISIT_S = 8, 2.0  # models that are visited together, and how long others wait for them
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
 _PAST = 1  # a time in the past: look at the model again soon
 
@@ -38,23 +38,39 @@ class LabelsDueLearner:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._due = engine, DueLabels(engine.store.connection)
+        self._visits: dict[tuple[str, str], asyncio.Task[None]] = {}  # that are under way, by model and incarnation
 
     async def run(self) -> None:
         """Look forever; the supervisor restarts it if it dies."""
-        await Backoff(BACKOFF_S, BACKOFF_S_MAX).repeat(self._look, LOOK_S)
+        try:
+            await Backoff(BACKOFF_S, BACKOFF_S_MAX).repeat(self._look, LOOK_S)
+        finally:
+            for visit in self._visits.values():
+                visit.cancel()
 
     async def _look(self) -> None:
-        models = await self._due.models(MODELS_MAX)
+        models = [model for model in await self._due.models(MODELS_MAX) if model not in self._visits]
         for at in range(0, len(models), AT_ONCE):
-            await asyncio.gather(*(self._visit_and_settle(*model) for model in models[at : at + AT_ONCE]))
+            visits = [self._begin(*model) for model in models[at : at + AT_ONCE]]
+            await asyncio.wait(visits, timeout=VISIT_S)  # one that takes longer goes on by itself
+
+    def _begin(self, name: str, incarnation: str) -> "asyncio.Task[None]":
+        visit = asyncio.get_running_loop().create_task(self._visit_and_settle(name, incarnation))
+        self._visits[name, incarnation] = visit
+        return visit
 
     async def _visit_and_settle(self, name: str, incarnation: str) -> None:
-        """Of a model that takes long, or whose server does not answer, the rest comes with another look."""
-        following = _PAST
-        with suppress(TimeoutError, Unavailable):
-            async with asyncio.timeout(VISIT_S):
+        try:
+            following = _PAST
+            with suppress(Unavailable):  # the server of this model does not answer; those of others may
                 following = await self._visit(name, incarnation)
-        await self._due.settle(name, incarnation, following)
+            await self._due.settle(name, incarnation, following)
+        except Unavailable:
+            logger.info("model %s: its due labels are looked for again", name)
+        except Exception:
+            logger.exception("the due labels of model %s could not be learned", name)
+        finally:
+            del self._visits[name, incarnation]
 
     async def _visit(self, name: str, incarnation: str) -> int:
         """Learn the due labels of a model; returns when the next one is due, in ms since the epoch; 0: never."""

@@ -27,6 +27,8 @@ Four experts of labels need no columns. With n_k the labels k so far and n_jk th
     l_e = min(((p_e - y)^2 - min_e (p_e - y)^2) / D, 4)     eta = .3; D: the loss to expect
     m_e <- m_e + r ((p_e - y)^2 - m_e)                      each expert's mean squared error, r = max(1/t, .001)
 
+D, m_e and s_e^2 are at most what the range of the labels allows, and a row's error is winsorised in D and m_e.
+
 Behind the experts that read columns come one that repeats the last label, and two sums of all of them
 (core.learners.auto.stacks). The minimum of 4 keeps one row from deciding: an expert that is good but for a
 few rows loses little by them. **Predictive deviation**: sqrt(sum_e w_e (s_e^2 + (p_e - o)^2)), s_e that of expert e; of
@@ -281,9 +283,9 @@ def mix_numbers(
                     used += own[WEIGHT, last + 1 + which] * abs(stacked[which, awake[a]]) / sizes[which]
             own[USE, a] += USE_RATE * (used - own[USE, a])
             losses[a] = weighting.bounded_square(numbers[a] - y[i])
-            counted = weighting.winsorised_by(loss, losses[a]) if t >= SPAN_ROWS else losses[a]
+            error = weighting.winsorised_by(loss, losses[a]) if t >= SPAN_ROWS else losses[a]
             figure = min(own[FIGURE, a], most)
-            own[FIGURE, a] = figure + max(1.0 / (t + 1.0), weighting.LOSS_RATE) * (counted - figure)
+            own[FIGURE, a] = figure + max(1.0 / (t + 1.0), weighting.LOSS_RATE) * (error - figure)
             least = min(least, losses[a])
         for a in range(A):
             losses[a] = min((losses[a] - least) / expected, _CAP)

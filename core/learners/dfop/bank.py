@@ -22,7 +22,7 @@ points, and where one class has 4 % of the rows or less, the area under the ROC 
 times a huge number is a huge error.
 
 **Outliers among labels** (regression, from row 20 on). A label far outside [a, b] moves that end by one width only
-(core.features.label_range), and |o - y|^2 is winsorised in the D of later rows.
+(core.features.label_range), and |o - y|^2 is winsorised in the D of later rows, which the range bounds.
 
 **Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
 

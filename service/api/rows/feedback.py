@@ -148,29 +148,36 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
         rows = validator.feedback(table, identity.ids)
         return rows, identity.digests or (digests_of(rows.y) if rows.ids else ())
 
-    plan = replica.row_plan
+    plan, reply = replica.row_plan, None
     try:
         rows, digests = await read_rows(ctx, replica, size, read)
+        if _adds_classes(replica, rows.y):
+            async with replica.growing():
+                if replica.row_plan is not plan:  # others have added classes, or challengers
+                    rows, digests = await read_rows(ctx, replica, size, read)
+                reply = replica.inbox.submit(rows, digests)
+                await _until_grown(replica, rows.y, reply)
     except REFUSED as error:
         labels = await in_thread_if_large(size, _bare_labels, validator_of(ctx, replica), table)
         if labels is None and not identity.digests:
             raise
         digests = identity.digests or (digests_of(labels) if labels is not None and identity.ids else ())
-        reply = await answer_if_seen(ctx, replica, Identity(identity.ids, digests), error)
+        first = await answer_if_seen(ctx, replica, Identity(identity.ids, digests), error)
         if labels is None:
             raise
-        return reply, labels
-    if not _adds_classes(replica, rows.y):
-        return await replica.inbox.submit(rows, digests), rows.y
-    async with replica.growth:
-        if replica.row_plan is not plan:  # others have added classes, or challengers
-            rows, digests = await read_rows(ctx, replica, size, read)
-        return await replica.inbox.submit(rows, digests), rows.y
+        return first, labels
+    return await (reply or replica.inbox.submit(rows, digests)), rows.y
 
 
 def _adds_classes(replica: Replica, labels: Labels) -> bool:
     """Whether there are labels among these that the model would get as new classes."""
     return isinstance(labels, list) and not replica.model.labels.knows(labels)
+
+
+async def _until_grown(replica: Replica, labels: Labels, reply: "asyncio.Future[Reply]") -> None:
+    """Wait for the reply if the rows still add classes; those of labels that others have brought need no wait."""
+    if _adds_classes(replica, labels):
+        await asyncio.wait([reply])
 
 
 def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
@@ -206,10 +213,12 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights, outside=outside)
     if not _adds_classes(replica, labels):
         return await replica.inbox.submit(rows, identity.digests, prediction_id)
-    async with replica.growth:
+    async with replica.growing():
         if replica.row_plan is not plan:  # others have added classes, or challengers
             validator_of(ctx, replica).labels(row, tracked=True)
-        return await replica.inbox.submit(rows, identity.digests, prediction_id)
+        reply = replica.inbox.submit(rows, identity.digests, prediction_id)
+        await _until_grown(replica, labels, reply)
+    return await reply
 
 
 # ------------------------------------------------------------------------------------------------ batches

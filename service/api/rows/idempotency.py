@@ -44,9 +44,11 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
     try:
         return await ctx.reader.call_if_large(size, read, validator_of(ctx, replica))
     except REFUSED:
-        if not await ctx.engine.caught_up(replica) and replica.version == version:
+        behind = await ctx.engine.caught_up(replica)
+        now = ctx.engine.models.current(replica)  # another one if this one has left memory meanwhile
+        if not behind and now is replica and replica.version == version:
             raise
-    return await ctx.reader.call_if_large(size, read, validator_of(ctx, replica))
+    return await ctx.reader.call_if_large(size, read, validator_of(ctx, now))
 
 
 def validator_of(ctx: Context, replica: Replica) -> RowValidator:
@@ -73,7 +75,7 @@ async def commit_change(
         return in_thread_if_large(size_of(replica.model), plan, replica.model, identity.ids)
 
     try:
-        async with replica.growth:
+        async with replica.growing():
             return replica, await _commit(ctx, replica, identity, planned)
     except RequestConflict as error:
         if not error.problems:  # a change that came first rules it out: the answer is that to a request after both

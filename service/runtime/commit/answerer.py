@@ -285,7 +285,7 @@ class AnswerWriter:
 
     @property
     def idle(self) -> bool:
-        """Whether no answers wait to be stored."""
+        """Whether no answers wait to be taken to the store."""
         return not self._waiting
 
     def enqueue(self, replica: Replica) -> None:
@@ -308,7 +308,11 @@ class AnswerWriter:
         taken = [(one, answers) for one in replicas for answers in _sets(one, one.answers.take_fresh(TAKEN_MAX))]
         for replica in replicas:  # before the answers that come meanwhile
             del self._waiting[replica]
-        results = await self._log.record_answers([answers for _, answers in taken])
+        try:
+            results = await self._log.record_answers([answers for _, answers in taken])
+        except BaseException:
+            self._waiting |= dict.fromkeys(replicas)
+            raise
         for (replica, answers), known in zip(taken, results, strict=True):
             if known is True:
                 replica.answers.stored(answers.items)

@@ -159,8 +159,9 @@ class Follower:
         for replica, then, head in zip(replicas, before, heads, strict=True):
             if head is not None and head.incarnation == replica.incarnation:
                 self._compare(replica, then, head)
-                if head.snapshot is not None:
-                    await replica.drop_answers(head.snapshot)
+        for replica, head in zip(replicas, heads, strict=True):
+            if head is not None and head.incarnation == replica.incarnation and head.snapshot is not None:
+                await replica.drop_answers(head.snapshot)
 
     def _compare(self, replica: Replica, then: tuple[int, str, int], head: Head) -> None:
         """``then`` was read before the head was asked for: the head cannot be behind it."""

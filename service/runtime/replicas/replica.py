@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from core.drift.outbox import AlarmPosition
 from core.entry import Outcome, Segment
 from core.model import Model, read
-from service.errors import ModelDown, ModelLost, OnepassError, no_model
+from service.errors import ModelDown, ModelLost, OnepassError, Unavailable, no_model
 from service.runtime.replicas.batches import Applied, Batch, UnstoredAnswers
 from service.runtime.replicas.lag import Lag
 from service.runtime.replicas.row_meter import RowMeter
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 PATH_MAX = 256  # applied entries whose uids are kept; a log that forked further back is detected by its version alone
 MEASURED_ENTRIES = 32  # entries between two measurements of a model, if they are rows only
+GROWTH_WAIT_S = 5.0
 DROPPED_AT_ONCE = 1000  # answers, which takes a millisecond
 PATH_BYTES = 170  # memory of one entry of the path
 RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
@@ -230,6 +231,18 @@ class Replica:
             if self.down is not None:
                 raise ModelDown(self.down)
             yield
+
+    @asynccontextmanager
+    async def growing(self) -> AsyncIterator[None]:
+        """Hold ``growth``; ``Unavailable`` if others hold it for long, as they do where the store does not answer."""
+        try:
+            await asyncio.wait_for(self.growth.acquire(), GROWTH_WAIT_S)
+        except TimeoutError:
+            raise Unavailable(f"other changes of model {self.name} are under way") from None
+        try:
+            yield
+        finally:
+            self.growth.release()
 
     # ---------------------------------------------------------------- entries
 

@@ -79,6 +79,8 @@ def test_secrets_from_files() -> None:
         of_toml.settings.port,
     )
     assert [] == found.notes + of_toml.notes
+    Path("my.toml").write_text("api_keys = ''\napi_keys_file = 'keys'\n")
+    assert Path("keys") == gather({}, Path("my.toml"), {}).keys_file
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ async def test_answers_that_come_during_a_round_go_with_the_next(monkeypatch):
 
 @pytest.mark.parametrize("trouble", ["down", "slow"])
 async def test_due_labels_of_a_model_do_not_wait_for_those_of_another(monkeypatch, trouble):
-    """Whose server does not answer, or which learns for long."""
+    """Whose server does not answer, or which learns for long: that one is not visited again before it has learned."""
     monkeypatch.setattr(labels_due, "VISIT_S", 0.05)
-    visited, settled = [], []
+    visited, settled, asked, learned = [], [], [], asyncio.Event()
 
     class Due:
         async def models(self, _):
@@ -99,17 +99,22 @@ async def test_due_labels_of_a_model_do_not_wait_for_those_of_another(monkeypatc
             settled.append((name, following))
 
     async def replica(name):
+        asked.append(name)
         if name == "bad" and trouble == "down":
             raise StoreDown("its server is away")
         if name == "bad":
-            await asyncio.sleep(60)
+            await learned.wait()
         return SimpleNamespace(incarnation="1")
 
     learner = LabelsDueLearner(SimpleNamespace(store=SimpleNamespace(connection=None), replica=replica))
     learner._due = Due()
-    await asyncio.wait_for(learner._look(), 10)
-    assert ["fine"] == visited
-    assert [("bad", 1), ("fine", 0)] == sorted(settled)
+    for _ in range(2):
+        await asyncio.wait_for(learner._look(), 10)
+    assert ["fine"] * 2 == visited
+    assert (1 if trouble == "slow" else 2) == asked.count("bad")
+    learned.set()
+    await until(lambda: not learner._visits)
+    assert {("bad", 1 if trouble == "down" else 0), ("fine", 0)} == {*settled}
 
 
 def test_large_requests_leave_room_for_the_rows_of_other_models(monkeypatch):
