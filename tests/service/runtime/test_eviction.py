@@ -7,6 +7,8 @@ import weakref
 
 import pytest
 
+from core.problems import Invalid
+from service.api.rows.idempotency import read_rows
 from service.errors import ModelDown
 from service.runtime.replicas.model_cache import LOADS_MAX
 from service.store.log.append_notices import AppendNotice
@@ -155,6 +157,21 @@ async def test_requests_that_hold_a_model_that_has_left_read_on_together(pair, m
     with pytest.raises(ModelDown):
         await replica.inbox.sync()
     assert 84 == (await second.get(path))["version"]
+
+
+async def test_rows_are_read_once_more_for_the_model_that_is_in_memory_now(pair, monkeypatch):
+    """Which is another object if the model has left and was loaded again while the rows were read."""
+    path, _, replica = await _followed(pair)
+    second = pair[1]
+    await _shrunk(second, monkeypatch)
+    assert 200 == (await second.ask("PATCH", path, json={"ignore": ["note"]})).status_code
+
+    def read(validator):
+        if not validator.config.ignore:
+            raise Invalid.of("features.note", "is not a feature")
+        return validator.config.ignore
+
+    assert ("note",) == await read_rows(second.app.context, replica, 0, read)
 
 
 @pytest.mark.parametrize("leaves", ["evicted", "reading", "looked at"])
