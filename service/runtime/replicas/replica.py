@@ -146,8 +146,7 @@ class Replica:
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         lock: held while the model changes, or is read outside the event loop.
-        growth: held from the check that the model may grow until it has: by new classes or by a change. Requests that
-            come together would each be checked without the others, and the model would outgrow its limit.
+        growth: held from the check that new classes, or a change, fit the model's limit until they are there.
     """
 
     name: str
@@ -196,10 +195,7 @@ class Replica:
         return actor
 
     def let_go(self) -> None:
-        """Part with an idle actor: the two refer to each other, and would stay in memory until Python looks for cycles.
-
-        That depends on the number of objects, not on their bytes: it may be after thousands of models.
-        """
+        """Part with an idle actor: the two refer to each other, and Python may look for cycles after thousands more."""
         if self.actor is not None and self.actor.idle:
             self.actor = None
 
@@ -234,7 +230,7 @@ class Replica:
 
     @asynccontextmanager
     async def growing(self) -> AsyncIterator[None]:
-        """Hold ``growth``; ``Unavailable`` if others hold it for long, as they do where the store does not answer."""
+        """Hold ``growth``; ``Unavailable`` if others hold it for long."""
         try:
             await asyncio.wait_for(self.growth.acquire(), GROWTH_WAIT_S)
         except TimeoutError:

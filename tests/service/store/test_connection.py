@@ -97,6 +97,7 @@ async def test_a_read_only_replica_is_no_store(server):
             await connection.ask(("REPLICAOF", "127.0.0.1", "1"))
             with pytest.raises(StoreDown, match="has become a replica"):
                 await waiting
+            await asyncio.sleep(0.1)  # the server closes the connection of the reader
             with pytest.raises(StoreDown, match="is a read-only replica"):
                 await connection.ping()
         finally:
