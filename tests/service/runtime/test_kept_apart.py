@@ -129,14 +129,15 @@ def test_large_requests_leave_room_for_the_rows_of_other_models(monkeypatch):
 
 
 async def test_a_reload_wakes_those_who_wait_for_its_version(start):
-    """It skips the entries that its snapshot covers."""
+    """It skips the entries that its snapshot covers; what it has loaded counts as not read back yet."""
     api, other = await start(), await start()
     path = await api.learnt()
     replica = await other.engine.models.get(path.removeprefix("/models/"))
     other.engine.follower._note = lambda *_: None  # notices and the sweep would find what is appended
     await api.post(f"{path}/feedback", ROW | {"label": "UP"})
+    replica.saved.read_back = 9
     waiting = asyncio.create_task(replica.wait_for_version(4))
     await asyncio.sleep(0)
     await other.engine.models._loader.reload(replica)
     await asyncio.wait_for(waiting, 1)
-    assert 4 == replica.version
+    assert (4, 4, 0) == (replica.version, replica.saved.changed, replica.saved.read_back)
