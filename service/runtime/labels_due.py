@@ -47,6 +47,7 @@ class LabelsDueLearner:
         finally:
             for visit in self._visits.values():
                 visit.cancel()
+            self._visits.clear()  # one that had not begun does not do it
 
     async def _look(self) -> None:
         models = [model for model in await self._due.models(MODELS_MAX) if model not in self._visits]
@@ -70,7 +71,7 @@ class LabelsDueLearner:
         except Exception:
             logger.exception("the due labels of model %s could not be learned", name)
         finally:
-            del self._visits[name, incarnation]
+            self._visits.pop((name, incarnation), None)
 
     async def _visit(self, name: str, incarnation: str) -> int:
         """Learn the due labels of a model; returns when the next one is due, in ms since the epoch; 0: never."""

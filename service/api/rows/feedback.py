@@ -144,19 +144,20 @@ def _table_of(ask: FeedbackRow) -> Table:
 async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identity, size: int) -> tuple[Reply, Labels]:
     """Learn rows by their features, or give the first answers again; also returns their labels."""
 
-    def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...]]:
+    def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...], bool]:
         rows = validator.feedback(table, identity.ids)
-        return rows, identity.digests or (digests_of(rows.y) if rows.ids else ())
+        return rows, identity.digests or (digests_of(rows.y) if rows.ids else ()), _adds_classes(validator, rows.y)
 
     plan, reply = replica.row_plan, None
     try:
-        rows, digests = await read_rows(ctx, replica, size, read)
-        if _adds_classes(replica, rows.y):
+        rows, digests, grows = await read_rows(ctx, replica, size, read)
+        if grows:
             async with replica.growing():
                 if replica.row_plan is not plan:  # others have added classes, or challengers
-                    rows, digests = await read_rows(ctx, replica, size, read)
+                    rows, digests, grows = await read_rows(ctx, replica, size, read)
                 reply = replica.inbox.submit(rows, digests)
-                await _until_grown(replica, rows.y, reply)
+                if grows:
+                    await asyncio.wait([reply])
     except REFUSED as error:
         labels = await in_thread_if_large(size, _bare_labels, validator_of(ctx, replica), table)
         if labels is None and not identity.digests:
@@ -169,15 +170,9 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
     return await (reply or replica.inbox.submit(rows, digests)), rows.y
 
 
-def _adds_classes(replica: Replica, labels: Labels) -> bool:
+def _adds_classes(validator: RowValidator, labels: Labels) -> bool:
     """Whether there are labels among these that the model would get as new classes."""
-    return isinstance(labels, list) and not replica.model.labels.knows(labels)
-
-
-async def _until_grown(replica: Replica, labels: Labels, reply: "asyncio.Future[Reply]") -> None:
-    """Wait for the reply if the rows still add classes; those of labels that others have brought need no wait."""
-    if _adds_classes(replica, labels):
-        await asyncio.wait([reply])
+    return isinstance(labels, list) and not validator.known.knows(labels)
 
 
 def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
@@ -211,13 +206,15 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if outside is not None and told.served.outside is not None:
         raise Invalid.of("served", "was sent with the prediction: leave it out")
     rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights, outside=outside)
-    if not _adds_classes(replica, labels):
+    if not _adds_classes(validator, labels):
         return await replica.inbox.submit(rows, identity.digests, prediction_id)
     async with replica.growing():
         if replica.row_plan is not plan:  # others have added classes, or challengers
-            validator_of(ctx, replica).labels(row, tracked=True)
+            validator = validator_of(ctx, replica)
+            validator.labels(row, tracked=True)
         reply = replica.inbox.submit(rows, identity.digests, prediction_id)
-        await _until_grown(replica, labels, reply)
+        if _adds_classes(validator, labels):
+            await asyncio.wait([reply])
     return await reply
 
 

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 PATH_MAX = 256  # applied entries whose uids are kept; a log that forked further back is detected by its version alone
 MEASURED_ENTRIES = 32  # entries between two measurements of a model, if they are rows only
-GROWTH_WAIT_S = 5.0
+GROWTH_WAIT_S = 5.0  # longest wait for other requests that make a model larger
 DROPPED_AT_ONCE = 1000  # answers, which takes a millisecond
 PATH_BYTES = 170  # memory of one entry of the path
 RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
@@ -195,7 +195,7 @@ class Replica:
         return actor
 
     def let_go(self) -> None:
-        """Part with an idle actor: the two refer to each other, and Python may look for cycles after thousands more."""
+        """Part with an idle actor: the two refer to each other, and Python may not look for such cycles for long."""
         if self.actor is not None and self.actor.idle:
             self.actor = None
 

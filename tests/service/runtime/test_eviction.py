@@ -9,7 +9,7 @@ import pytest
 
 from core.problems import Invalid
 from service.api.rows.idempotency import read_rows
-from service.errors import ModelDown
+from service.errors import ModelDown, StoreDown
 from service.runtime.replicas.model_cache import LOADS_MAX
 from service.store.log.append_notices import AppendNotice
 from tests.service.api_fixtures import DFOP, features
@@ -157,6 +157,32 @@ async def test_requests_that_hold_a_model_that_has_left_read_on_together(pair, m
     with pytest.raises(ModelDown):
         await replica.inbox.sync()
     assert 84 == (await second.get(path))["version"]
+
+
+async def test_a_model_that_has_left_is_not_brought_back_to_be_followed(pair, monkeypatch):
+    """Its log goes on, but nobody asks for it."""
+    _, name, replica = await _followed(pair)
+    second = pair[1]
+    await _shrunk(second, monkeypatch)
+    second.engine.follower._note(replica, replica.version + 1)
+    await asyncio.sleep(0)
+    assert _models(second).peek(name) is None
+
+
+async def test_an_error_on_stop_leaves_nothing_running(start, monkeypatch):
+    """The tasks end, and the connections to the store."""
+    engine = (await start()).engine
+
+    async def fail():
+        raise RuntimeError("for the test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.snapshotter, "flush", fail)
+        with pytest.raises(RuntimeError):
+            await engine.stop(1.0)
+    assert all(task.done() for task in engine._tasks.values())
+    with pytest.raises(StoreDown):
+        await engine.store.connection.ping()
 
 
 async def test_rows_are_read_once_more_for_the_model_that_is_in_memory_now(pair, monkeypatch):
