@@ -67,7 +67,7 @@ def _of_file(path: Path, notes: list[str]) -> SettingValues:
     try:
         text = path.read_text()
         given = tomllib.loads(text) if path.suffix == ".toml" else {}
-    except (OSError, ValueError) as error:  # TOML, or not UTF-8
+    except (OSError, ValueError, RecursionError) as error:  # TOML, perhaps too deep, or not UTF-8
         raise ValueError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if path.suffix != ".toml":
         return _of_variables(DotEnvSettingsSource(Settings, env_file=path).env_vars, notes, f"{path}: ")

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import version
 from inspect import Parameter, Signature, signature
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) is not signal.SIG_IGN:  # nohup and background jobs rely on what they ignore
             signal.signal(each, _interrupt)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # lines of tables and names, where the encoding lacks them
     if any(map(_is_torn, given)):
         print(f"{shown}: what is given is not UTF-8", file=sys.stderr)
         return 2

@@ -116,7 +116,8 @@ def predict(
     track: Annotated[bool, Option("--track", help="Keep it until its label comes; prints its id.")] = False,
     explain: Annotated[bool, Option("--explain", help="Explain the prediction.")] = False,
     interval: Annotated[
-        float | None, Option(metavar="SHARE", help="Regression: bounds that contain this share of labels, e.g. 0.9.")
+        Any | None,
+        Option(metavar="SHARE", parser=json_or_text, help="Regression: bounds with this share of labels, e.g. 0.9."),
     ] = None,
     as_json: Json = False,
     service: Service,
@@ -139,7 +140,7 @@ def feedback(
     label: Annotated[str | None, Option(help="The true label.")] = None,
     row_id: Annotated[str | None, Option("--id", help="Your id of the row; a repeated id is not learned.")] = None,
     prediction_id: Annotated[str | None, Option(metavar="ID", help="A tracked prediction, in place of values.")] = None,
-    weight: Annotated[float | None, Option(help="Weight of the row.")] = None,
+    weight: Annotated[Any | None, Option(metavar="NUMBER", parser=json_or_text, help="Weight of the row.")] = None,
     as_json: Json = False,
     service: Service,
 ) -> None:

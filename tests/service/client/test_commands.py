@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -39,6 +42,15 @@ def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
     assert (2, 0) == (shell("delete", "kiln", stdin=b"")[0], shell("delete", "kiln", "kiln-2", "--yes")[0])
     assert 404 == httpx.get(f"{url}/models/kiln").status_code
     assert "no model's name contains kiln" in shell("models", "--search", "kiln")[1]
+
+
+def test_a_terminal_that_lacks_characters(shell: Shell, url: str) -> None:
+    """Lines of a table that its encoding lacks are spelt out."""
+    shell("create", "plain", "--task", "regression")
+    command = [sys.executable, "-m", "service.client", "models", "--search", "plain", "--url", url]
+    finished = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True)
+    assert (0, "") == (finished.returncode, finished.stderr)
+    assert r"\u2500" in finished.stdout
 
 
 def test_the_readme_s_commands(shell: Shell) -> None:
@@ -132,6 +144,8 @@ def test_what_cannot_be_sent_is_said(shell: Shell, tmp_path: Path) -> None:
     for arguments, code, said in (
         (("feedback", "unsendable", "x=1_0", "--label", "a"), 1, "features.x"),
         (("feedback", "unsendable", "x=1", "--label", "\udcff"), 2, "is not UTF-8"),
+        (("feedback", "unsendable", "x=1", "--label", "a", "--weight", "nan"), 1, "weight"),
+        (("predict", "unsendable", "x=1", "--interval", "inf"), 1, "interval"),
         (("export", "unsendable", "."), 1, "is not a file"),
         (("export", "unsendable", str(tmp_path)), 1, "directory"),
     ):

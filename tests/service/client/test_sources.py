@@ -36,6 +36,7 @@ def test_precedence() -> None:
         (({}, "a.env", {}), "a.env: ONEPASS_PORT: "),
         (({}, "a.toml", {}), "a.toml: port: "),
         (({}, "broken.toml", {}), "broken.toml: "),
+        (({}, "deep.toml", {}), "deep.toml: "),
         (({}, "none.toml", {}), "none.toml: No such file"),
         (({}, None, {"ONEPASS_API_KEYS_FILE": "none"}), "ONEPASS_API_KEYS_FILE: none cannot be read: No such file"),
         (({}, None, {"ONEPASS_API_KEYS_FILE": "a.env", "ONEPASS_API_KEYS": "k"}), "ONEPASS_API_KEYS_FILE: "),
@@ -48,6 +49,7 @@ def test_what_cannot_be_is_named_where_it_stands(given: tuple, origin: str) -> N
     Path("a.env").write_text("ONEPASS_PORT=x\n")
     Path("a.toml").write_text("port = 'x'\n")
     Path("broken.toml").write_text("port =\n")
+    Path("deep.toml").write_text(f"port = {'[' * 3000}\n")
     Path("empty").write_text("\n \n")
     Path("both.toml").write_text("api_keys = 'k'\napi_keys_file = 'a.env'\n")
     values, file, environment = given
