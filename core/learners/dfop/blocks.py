@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import NUMBERS_IN, Floats
+from core.contract import NUMBERS_IN, ROWS_IN, VECTOR, Floats
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import DONE, LEAK, REFRESH, ROWS, Forecasts, MemberState
 from core.numerics.lapack import add_outer, cholesky, solve_lower, solve_lower_transposed, symmetric_product
@@ -149,7 +149,7 @@ def _any_spoiled(G: Floats, g: Floats, diagonal: Floats) -> bool:
     return spoiled
 
 
-@njit(f"void(f8[:,::1], {', '.join(8 * ['f8[::1]'])}, f8)", cache=True, nogil=True)
+@njit(f"void({ROWS_IN}, {', '.join([*4 * [VECTOR], NUMBERS_IN, *3 * [VECTOR]])}, f8)", cache=True, nogil=True)
 def _absorb(
     X: Floats, spread: Floats, e: Floats, lams: Floats, steps: Floats, weights: Floats, counters: Floats,
     mean_square: Floats, std: Floats, lam0: float,
