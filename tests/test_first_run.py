@@ -140,10 +140,10 @@ class Pack:
         kernel = f'@njit("f8(f8)", cache=True)\ndef {name}(x):\n    return {body}'
         (self.folder / f"{name}.py").write_text(f"from numba import njit\n{before * (name == 'two')}\n{kernel}\n")
 
-    def start(self, **environment: str) -> list[str]:
+    def start(self, script: str = "start.py", **environment: str) -> list[str]:
         """Which kernels there were, what the kernel comes to; or the error."""
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{self.folder.parent}", "NUMBA_CACHE_DIR": str(self.cache)}
-        command, environment = [sys.executable, self.folder.parent / "start.py"], os.environ | paths | environment
+        command, environment = [sys.executable, self.folder.parent / script], os.environ | paths | environment
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100)
         return done.stdout.splitlines() + done.stderr.splitlines()
 
@@ -167,6 +167,24 @@ def test_kernels_are_compiled_once(tmp_path: Path) -> None:
     assert ["compiles pack.one one", "compiles pack.two two", "8.0"] == pack.start()[1:]  # said, at least
     nowhere = {"NUMBA_CACHE_DIR": str(pack.folder / "one.py/cache")}  # Numba takes the folder beside the sources
     assert (["None", "8.0"], said) == (pack.start(**nowhere), pack.start(**nowhere)[0])
+
+
+@pytest.mark.slow
+def test_what_only_kernels_call_is_a_part_of_them(tmp_path: Path) -> None:
+    """It is compiled with them, and cached only by a process that calls it, which later runs do not mind."""
+    pack = Pack(tmp_path)
+    for factor, body in enumerate(("part.part(one.one(x))", "part.part(x) + 1", "part.part(x)"), 2):
+        source = f"from numba import njit\n@njit(cache=True)\ndef part(x):\n    return {factor} * x\n"
+        (pack.folder / "part.py").write_text(source)
+        pack.module("two", body, before="from pack import one, part")
+        assert ["None", "4.0"] == pack.start()
+        assert [] == [*pack.cache.rglob("part.*")]
+        assert ["4.0"] == pack.start()[1:]
+    (tmp_path / "caller.py").write_text("from pack.part import part\nprint(part(1.0))\n")
+    assert ["4.0"] == pack.start("caller.py")
+    assert [] != [*pack.cache.rglob("part.*")]
+    pack.module("two", "part.part(x) + 2", before="from pack import one, part")
+    assert ["None", "6.0"] == pack.start()
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def leak(bank: Floats, k: int) -> None:
     kernels.leak(R, mean_square, counters)
 
 
-@njit(cache=True, nogil=True)
+@njit(f"Tuple(({CUBE}, {TABLE}))({VECTOR}, {VECTOR}, {TABLE}, i8)", cache=True, nogil=True)
 def predicted_by_members(bank: Floats, scores: Floats, out: Floats, n: int) -> tuple[Floats, Floats]:
     """Room for the members' scores (K, n, m) and deviations (K, n), or (K, 0), of n rows.
 
