@@ -114,11 +114,17 @@ def test_production_requires_keys_and_a_store() -> None:
 
 
 def test_clients_of_production_use_the_balancer() -> None:
-    """The balancer finds the services, and Prometheus each of them, by the headless Service."""
+    """The balancer finds the services, by their full name, and Prometheus each of them, by the headless Service."""
     assert {"app.kubernetes.io/name": "onepass-balancer"} == only("Service")["spec"]["selector"]
     (haproxy,) = only("Deployment", "onepass-balancer")["spec"]["template"]["spec"]["containers"]
-    given = {one["name"]: one["value"] for one in haproxy["env"]}
-    headless = only("Service", given["ONEPASS_HOST"])
+    variables = haproxy["env"]
+    given = {one["name"]: one["value"] for one in variables if "value" in one}
+    name, domain = given["ONEPASS_HOST"].split(".", 1)
+    assert "$(NAMESPACE).svc.cluster.local" == domain  # HAProxy does not complete a short name
+    # A variable can hold only those before it.
+    own = {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
+    assert variables.index(own) < variables.index({"name": "ONEPASS_HOST", "value": given["ONEPASS_HOST"]})
+    headless = only("Service", name)
     assert "None" == headless["spec"]["clusterIP"]
     assert only("ServiceMonitor")["spec"]["selector"]["matchLabels"].items() <= headless["metadata"]["labels"].items()
     assert int(given["ONEPASS_SLOTS"]) >= only("StatefulSet")["spec"]["replicas"]
