@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextvars import Context
 
+from core.config.watch import KINDS
 from core.drift.outbox import KEPT, AlarmPosition
 from service.errors import ModelDown, Unavailable
 from service.runtime.backoff import Backoff
@@ -34,7 +35,7 @@ class Publisher:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._busy: dict[Replica, asyncio.Task[None]] = {}
         self._running = False
-        self.published: Counter[str] = Counter()
+        self.published = Counter(dict.fromkeys(KINDS, 0))
         engine.models.on_alarm, engine.models.publish = self.notify, self.publish
 
     async def publish(self, replica: Replica) -> None:

@@ -19,6 +19,7 @@ from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import listening
 
 pytestmark = pytest.mark.usefixtures("alarming")
+COUNTER = "onepass_drift_events_total"
 _values = itertools.count(int(LOUD))
 
 
@@ -42,8 +43,8 @@ async def all_pages(api, path, **params):
 
 async def test_an_event_is_as_the_contract_has_it(api):
     """Names, kinds of values, the id made of incarnation, version and index, and a time like every other."""
-    path, counter = await api.new(), ("onepass_drift_events_total", "class_mean")
-    before = (await api.scraped()).get(counter, 0.0)
+    path, counter = await api.new(), (COUNTER, "class_mean")
+    before = (await api.scraped())[counter]
     await raise_alarms(api, path)
     page = await api.get(f"{path}/drift")
     assert before + 1.0 == (await api.scraped())[counter]
@@ -58,6 +59,12 @@ async def test_an_event_is_as_the_contract_has_it(api):
     } == event  # fmt: skip
     assert (None, 1, model["incarnation"]) == (page["next"], page["version"], page["incarnation"])
     assert event in (await api.get("/drift", params={"limit": 1000}))["events"]
+
+
+async def test_every_kind_of_event_is_counted_from_zero(start):
+    """Before its first event: an increase is seen only from a value to another one."""
+    counts = {key[1]: count for key, count in (await (await start()).scraped()).items() if COUNTER == key[0]}
+    assert dict.fromkeys(["class_mean", "error_rate", "unlabelled"], 0.0) == counts
 
 
 async def test_later_alarms_are_shown_with_their_event(api, start):
