@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from core.problems import FILLED
 from service.api.http.media import CSV, JSON, NDJSON, NPY, SVMLIGHT
 from service.api.http.problems import MEDIA
-from service.api.http.route import Route
+from service.api.http.route import PROBED, Route
 from service.api.openapi import examples
 from service.api.schemas import Body
 
@@ -145,17 +145,18 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _errors(operation: dict[str, Any], route: Route) -> list[int]:
+    codes = set() if route.path in PROBED else {422}  # an unknown query parameter
     if route.scope == "public":
-        return [503] if route.path == "/v2/health/ready" else []
+        return sorted(codes | {503}) if route.path == "/v2/health/ready" else [*codes]
     given = {parameter["name"] for parameter in operation.get("parameters", ())}
-    codes = {401, 403, 429}
+    codes |= {401, 403, 429}
     if "requestBody" in operation:
-        codes |= {400, 408, 413, 415, 422, 503}
+        codes |= {400, 408, 413, 415, 503}
     if "name" in given:
         whole = route.method == "DELETE" and "challenger" not in given  # cannot conflict with an earlier request
-        codes |= {404, 503} if whole else {404, 409, 422, 503}
+        codes |= {404, 503} if whole else {404, 409, 503}
     if given - {"name"}:
-        codes |= {422, 503}
+        codes.add(503)
     if "min_version" in given:
         codes.add(504)
     if "diagonal" in given:  # the one answer of a read that may be too large

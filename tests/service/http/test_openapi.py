@@ -8,10 +8,11 @@ import jsonschema
 import numpy as np
 import pytest
 
+from service.api.http.route import PROBED
 from service.api.routes import ROUTES
 from tests.service.api_fixtures import DFOP, NPY, RLS, STATE, npy, problem
 from tests.service.openapi_document import operations, resolved, walk
-from tests.service.route_table import id_of
+from tests.service.route_table import API, filled, id_of
 
 
 async def test_every_route_is_described(document):
@@ -139,6 +140,16 @@ async def test_every_error_a_route_gives_is_described(document):
         if "requestBody" in found[f"{route.method} {route.path}"]:
             expected |= {"400", "413", "415", "422", "409"} if "{name}" in route.path else {"400", "413", "415", "422"}
         assert expected <= codes, id_of(route)
+
+
+async def test_an_unknown_query_is_refused_as_described(api, document):
+    """By every route, except those whose callers may add queries of their own."""
+    name = (await api.new()).rpartition("/")[2]
+    for route, row in API.items():
+        method, path = route.split()
+        answer = await api.ask(method, filled(path, name), params={"unknown": "1"}, **row.request())
+        refused = 422 == answer.status_code and "is not a parameter of this route" in answer.text
+        assert (path not in PROBED) == refused == ("422" in operations(document)[route]["responses"]), route
 
 
 async def test_keys_are_described_where_they_are_in_force(start, document):
