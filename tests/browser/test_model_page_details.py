@@ -229,7 +229,7 @@ async def test_the_label_of_overdue_rows_is_a_setting(visits, api):
 
 
 async def test_an_observer_is_compared_with_simple_rules_and_offers_no_prediction(visits, api):
-    """Its score is that of the model outside, which is no baseline of itself; it has no weights to ask for."""
+    """Its score is that of the model outside, no baseline of itself; it has no weights and takes no challengers."""
     body = {"task": "classification", "algorithm": "observer", "features": ["a"], "labels": ["yes", "no"]}
     labels = ["yes", "no", "no"] * 20
     rows = {"columns": ["a"], "data": [[1.0]] * 60, "labels": labels, "served": [*labels[:-1], "yes"]}
@@ -240,6 +240,9 @@ async def test_an_observer_is_compared_with_simple_rules_and_offers_no_predictio
     await expect(page.get_by_role("button", name="Predict", exact=True)).to_have_count(0)
     await page.get_by_text("Which features matter").click()
     await expect(page.get_by_text("an observer predicts nothing: there are no effects", exact=True)).to_be_visible()
+    await tab(page, "Challengers")
+    await expect(page.get_by_text("There are no challengers.")).to_be_visible()
+    await expect(page.get_by_text("Add a challenger")).to_be_hidden()
 
 
 async def test_parts_of_a_learner_are_named_by_their_labels(visits, api):
@@ -336,6 +339,8 @@ async def test_a_page_follows_the_rights_of_its_key(visits, locked_url, locked_a
     await tab(page, "Settings")
     await expect(page.get_by_role("button", name="Take a snapshot")).to_be_hidden()
     await expect(page.get_by_text("Change settings")).to_be_hidden()
+    await tab(page, "Challengers")
+    await expect(page.get_by_text("Add a challenger")).to_be_hidden()
     page = await visits.open("/ui/models/seen-locked", url=locked_url, key=secrets["some"], statuses=[403])
     await expect(page.get_by_text("Your key does not cover model seen-locked")).to_be_visible()
 

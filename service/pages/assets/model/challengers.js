@@ -31,6 +31,7 @@ export function challengers(model, place) {
     const form = challengerForm(model, JSON.parse(place.dataset.schema));
     fill(place, said, frame.element, chart.element, needing("admin", form));
     model.when(["challengers", "model"], ({ challengers: shown, model: { config }, metrics }) => {
+        form.hidden = config.algorithm === "observer"; // which takes none
         const [first] = shown.challengers;
         const key = scoreOf(config.task);
         frame.note(first ? noteOf(config, first.difference) : "");
