@@ -22,6 +22,15 @@ async def test_a_call_is_copied_for_this_service(visits, url):
     assert f'curl -s -X PUT {url}/models/boiler --json \'{{"task": "regression"}}\'' == copied
 
 
+async def test_calls_send_the_key_of_this_tab(visits, locked_url, secrets):
+    """Each curl has the header, with a variable in place of the secret."""
+    page = await visits.open("/guide/first-model", url=locked_url, key=secrets["read"])
+    await expect(page.get_by_role("button", name="Copy").first).to_be_visible()
+    calls = await page.locator(".code code").filter(has_text="curl").all_text_contents()
+    curls = {line.partition("-s")[0] for call in calls for line in call.splitlines() if line.startswith("curl")}
+    assert {'curl -H "Authorization: Bearer $ONEPASS_API_KEY" '} == curls
+
+
 async def test_the_guide_is_read_from_page_to_page(visits):
     """The last link of each page leads through all pages; the contents mark the current one."""
     page = await visits.open("/guide")

@@ -1,6 +1,7 @@
 // Calls that can be copied, and that name the service as it is reached from here.
 
 import { root } from "./api.js";
+import { keyHeader } from "./key.js";
 
 const SAID_MS = 1500;
 const SHOWN = /(?:http:\/\/)?localhost:8000/g;
@@ -23,11 +24,11 @@ export function copies(button) {
     });
 }
 
-/** Make the calls within an element work here; `header` comes before the body of each. */
-export function callable(element, header = "") {
+/** Make the calls within an element work here, with the key's header where this tab uses one. */
+export function callable(element) {
     for (const call of element.querySelectorAll(".code")) {
         const [text, button] = [call.querySelector("code"), call.querySelector(".copy")];
-        text.textContent = text.textContent.replace(SHOWN, here).replace(" \\\n", `${header} \\\n`);
+        text.textContent = text.textContent.replace(SHOWN, here).replace(/^curl/gm, `curl${keyHeader()}`);
         copies(button);
         button.hidden = false;
     }

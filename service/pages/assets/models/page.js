@@ -4,7 +4,7 @@ import { json } from "../api.js";
 import { callable } from "../copy.js";
 import { byId, choice, fill, h, patch } from "../dom.js";
 import { whole } from "../format.js";
-import { askForKey, keyHeader } from "../key.js";
+import { askForKey } from "../key.js";
 import { poll, showState } from "../poll.js";
 import { whenRead } from "../shell.js";
 import { newModel } from "./create.js";
@@ -115,7 +115,7 @@ function instead() {
     return notice(null, `No model’s name contains “${view.search}”.`, button);
 }
 
-const copyOf = (id) => callable(byId(id).content.cloneNode(true), keyHeader());
+const copyOf = (id) => callable(byId(id).content.cloneNode(true));
 
 /** The three calls, for a service without models; what a key may do decides whether they are shown. */
 async function firstModel() {
