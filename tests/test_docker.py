@@ -1,13 +1,20 @@
 """The image, the compose file, the lock files and the Makefile, as far as they can be checked without Docker."""
 
 import json
+import os
 import re
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 import tomllib
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import trustme
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -15,6 +22,7 @@ from packaging.utils import canonicalize_name
 
 from service.memory_limit import RESERVED_MB
 from service.settings import Settings
+from tests.service.client.test_serving import has_ipv6
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -30,6 +38,20 @@ UV = ROOT / "service/first_run/uv-requirements.txt"
 def _run(*command: object) -> tuple[int, str]:
     finished = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True, check=False)
     return finished.returncode, finished.stdout + finished.stderr
+
+
+class _Healthz(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/healthz" else 404)
+        self.end_headers()
+
+
+class _Healthy(ThreadingHTTPServer):
+    """A server of /healthz at an address of this machine."""
+
+    def __init__(self, address: str) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        super().__init__((address, 0), _Healthz)
 
 
 def _instructions() -> list[tuple[str, str]]:
@@ -105,13 +127,31 @@ def test_bytecode_does_not_depend_on_times() -> None:
     assert [] == [command for command in compiled if "--invalidation-mode unchecked-hash" not in command]
 
 
-def test_the_healthcheck_is_python_that_compiles() -> None:
-    """The health check needs nothing but Python, and asks for life, not readiness."""
-    check = next(rest for name, rest in _instructions() if name == "HEALTHCHECK")
-    python, _, code = json.loads(check[check.index("[") :])
+@pytest.mark.parametrize(("host", "address"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
+@pytest.mark.parametrize("tls", ["", "CERT", "CERT CA"])
+def test_the_healthcheck_asks_for_life(tmp_path: Path, host: str, address: str, tls: str) -> None:
+    """Whatever it listens on, with certificates or without; where nothing answers, it fails."""
+    if ":" in host and not has_ipv6():
+        pytest.skip("no IPv6 on the loopback here")
+    own, ca = tmp_path / "own.pem", trustme.CA()
+    ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(own))
+    server = _Healthy(address)
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(own)
+        ca.configure_trust(context)
+        context.verify_mode = ssl.CERT_REQUIRED if "CA" in tls else ssl.CERT_NONE
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    given = {f"ONEPASS_TLS_{name}": str(own) for name in tls.split()}
+    given |= {"ONEPASS_HOST": host, "ONEPASS_PORT": str(server.server_port)}
+    python, *code = json.loads(re.search(r"\[.*", dict(_instructions())["HEALTHCHECK"])[0])
+    check = partial(subprocess.run, [sys.executable, *code], env=os.environ | given, stderr=subprocess.DEVNULL)
     assert "python" == python
-    assert "/healthz" in code
-    compile(code, "healthcheck", "exec")
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert 0 == check().returncode
+        server.shutdown()
+    assert 1 == check().returncode
 
 
 def test_containers_of_the_composition_are_bounded() -> None:
