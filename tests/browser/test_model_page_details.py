@@ -174,6 +174,22 @@ async def test_a_model_without_features_takes_its_first_row(look, api):
     await expect(page.get_by_label("age", exact=True)).to_have_count(1)
 
 
+async def test_integers_that_a_browser_rounds_are_not_offered(visits, api):
+    """Labels and categories from 2^53 on: there is no button for them, and what is typed is not sent as another one."""
+    large = 2**53 + 1
+    features = [{"name": "shop", "categories": [1, large]}]
+    rows = {"columns": ["shop"], "data": [[1], [large]], "labels": [7, large]}
+    streams.taught(api, "page-integers", {"task": "classification", "algorithm": "dfop", "features": features}, rows)
+    page = await drawn(visits, "page-integers", statuses=[422])
+    await expect(page.get_by_label("shop", exact=True).get_by_role("option")).to_have_text(["1"])
+    await expect(page.locator("#hand .label-button")).to_have_text(["7"])
+    await expect(page.locator("#hand").get_by_text("Browsers round integers from 2^53 on")).to_have_count(2)
+    await page.get_by_label("Another label").fill(str(large))
+    await page.get_by_role("button", name="Teach", exact=True).click()
+    await expect(page.locator("[data-path=label] .error")).to_contain_text(f"looks in answers like the integer {large}")
+    assert [7, large] == api.get("/models/page-integers").json()["info"]["labels"]
+
+
 async def test_a_wide_model_offers_a_typical_row(visits, api):
     """With too many features for controls the JSON has the mean of each; a refusal does not list all their names."""
     names = [f"f{at}" for at in range(50)]

@@ -4,7 +4,6 @@ import { Problem } from "./api.js";
 import { byId } from "./dom.js";
 
 const STATES = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
-
 const POLL_MS = 2000;
 const PAUSE_MAX_MS = 15_000;
 

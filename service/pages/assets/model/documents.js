@@ -1,7 +1,6 @@
 // The documents of one model as they are now, looked at every two seconds, and who is told when one of them changes.
 
 import { json, request } from "../api.js";
-import { poll } from "../poll.js";
 
 /** Where each document is. */
 const BELOW = {
@@ -42,11 +41,6 @@ export class ModelDocuments {
         const now = () => this.docs[name] && draw(this.docs[name]);
         this.when([name], now);
         setInterval(now, REDRAWN_MS);
-    }
-
-    /** Look at the model for as long as the page is looked at; `onState` is told whether that works. */
-    follow(onState) {
-        return poll((signal) => this.look(signal), { onState });
     }
 
     /** Look at what a new version may have changed, and at the rest now and then; at everything after a failure. */

@@ -14,8 +14,7 @@ const EFFECTS_MAX = 12;
 const COLUMNS = ["name", "kind", "weight", "moved.row", "moved.before", "moved.after"];
 const ANY = "Rows may have any names; the model keeps no list of them.";
 const UNKNOWN = "The first feedback row determines the features.";
-const WEIGHTS =
-    "Weight: the largest |weight| of the feature’s columns. Only compare features of similar spread.";
+const WEIGHTS = "Weight: the largest |weight| of the feature’s columns. Only compare features of similar spread.";
 /** What stands behind the name of a feature in those of its columns: "name=category", "name#bucket", "name.part". */
 const SIGNS = ["=", "#", "."];
 

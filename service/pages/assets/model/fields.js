@@ -8,6 +8,10 @@ import { fill, h, select, textInput } from "../dom.js";
 /** What a model or a challenger may be called. */
 export const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
+/** What to say where an integer is left out: JSON.parse has rounded it, to another one. */
+export const ROUNDED = "Browsers round integers from 2^53 on: send those through the API.";
+export const isExact = (own) => !Number.isInteger(own) || Number.isSafeInteger(own);
+
 let controls = 0;
 
 /** A labelled control, whose `refuse(text)` shows what is wrong; `path`: of its field, as problems name it. */
@@ -187,6 +191,6 @@ function lines(_, value = [], known) {
 export function typed(text, known) {
     const types = new Set(known.map((own) => typeof own));
     if (types.size !== 1 || types.has("string")) return text;
-    if (types.has("number")) return Number.isFinite(Number(text)) ? Number(text) : text;
+    if (types.has("number")) return Number.isFinite(Number(text)) && isExact(Number(text)) ? Number(text) : text;
     return { true: true, false: false }[text] ?? text;
 }

@@ -5,7 +5,7 @@ import { fill, folded, h, select, textInput } from "../dom.js";
 import { number, percent, whole } from "../format.js";
 import { keyHeader } from "../key.js";
 import { actionButton, actionForm, needing, sayer, tell } from "./actions.js";
-import { answered, field, refusable, typed } from "./fields.js";
+import { ROUNDED, answered, field, isExact, refusable, typed } from "./fields.js";
 import { predictionShown, valueOf } from "./prediction.js";
 import { RowForm } from "./row_form.js";
 import { labelsOf } from "./words.js";
@@ -14,9 +14,7 @@ const BUTTONS_MAX = 12;
 const OBSERVER = "An observer predicts and learns nothing; it judges the predictions sent as “served”.";
 const LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99];
 
-export const hand = (model, place) => new Hand(model, place);
-
-class Hand {
+export class Hand {
     constructor(model, place) {
         Object.assign(this, { model, place, form: new RowForm(), said: sayer(), last: null });
         this.shown = h("div", { "aria-live": "polite" });
@@ -94,7 +92,9 @@ class Hand {
         fill(this.teaching, h("p.label", "Teach this row: its true label is"), parts);
     }
 
-    classLabels(labels, declared) {
+    classLabels(all, declared) {
+        const labels = all.filter(isExact);
+        const left = labels.length < all.length && h("p.help", ROUNDED);
         const button = (label) => {
             const how = { kind: ".label-button", said: this.said, name: `Teach: ${label}` };
             return actionButton(String(label), () => this.teach(label), how);
@@ -102,10 +102,10 @@ class Hand {
         const options = labels.map((own, at) => [at, String(own)]);
         const choice = () => this.labelForm(select(options, 0, { "aria-label": "True label" }), (at) => labels[at]);
         const known = labels.length <= BUTTONS_MAX ? h("div.row", labels.map(button)) : choice();
-        if (declared) return known;
+        if (declared) return [known, left];
         const placeholder = labels.length ? "another label" : "label";
         const other = textInput({ required: "", placeholder, "aria-label": "Another label" });
-        return [known, this.labelForm(other, (text) => typed(text, labels))];
+        return [known, this.labelForm(other, (text) => typed(text, all)), left];
     }
 
     /** A form of one control; `read` makes the label of its value. */

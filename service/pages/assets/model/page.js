@@ -2,6 +2,7 @@
 // documents it shows.
 
 import { byId } from "../dom.js";
+import { poll } from "../poll.js";
 import { tabs } from "../tabs.js";
 import { showRights } from "./actions.js";
 import { care } from "./care.js";
@@ -10,7 +11,7 @@ import { configuration } from "./configuration.js";
 import { ModelDocuments } from "./documents.js";
 import { drift } from "./drift.js";
 import { features } from "./features.js";
-import { hand } from "./hand.js";
+import { Hand } from "./hand.js";
 import { head, stateShown } from "./head.js";
 import { learner } from "./learner.js";
 import { quality } from "./quality.js";
@@ -18,7 +19,8 @@ import { log, pending, snapshots } from "./records.js";
 import { score } from "./score.js";
 
 const PARTS = {
-    score, hand, quality, learner, features, drift, challengers, configuration, care, pending, snapshots, log,
+    score, quality, learner, features, drift, challengers, configuration, care, pending, snapshots, log,
+    hand: (documents, place) => new Hand(documents, place),
 };
 
 const model = new ModelDocuments(decodeURIComponent(location.pathname.split("/").pop()));
@@ -27,4 +29,4 @@ for (const [name, part] of Object.entries(PARTS)) part(model, byId(`${name}-insi
 tabs(byId("tabs"));
 let rights = null;
 model.when(["model"], () => (rights ??= showRights())); // once a key has been given where one is asked for
-model.follow(stateShown(model));
+poll((signal) => model.look(signal), { onState: stateShown(model) });

@@ -1,7 +1,7 @@
 // A row entered by hand: a control for each feature, made from its declaration, or the whole row as JSON.
 
 import { choice, fill, h } from "../dom.js";
-import { entered, field, scalar } from "./fields.js";
+import { ROUNDED, entered, field, isExact, scalar } from "./fields.js";
 import { featureOf } from "./words.js";
 
 const CONTROLS_MAX = 40;
@@ -91,9 +91,11 @@ function exampleOf(controls) {
 
 /** A control of a feature; its value is undefined where nothing was entered, which is a missing value. */
 function control(feature, needed = false) {
-    const { name, type } = feature;
-    const { input, value } = scalar(...schemaOf(feature), needed ? undefined : "(missing)");
-    const element = field(name, input, { path: `features.${name}` });
+    const { name, type, categories: all } = feature;
+    const categories = all?.filter(isExact);
+    const { input, value } = scalar(...schemaOf({ ...feature, categories }), needed ? undefined : "(missing)");
+    const help = categories?.length < all?.length && ROUNDED;
+    const element = field(name, input, { path: `features.${name}`, help });
     element.classList.toggle("wide", type === "time");
     let touched = false;
     input.addEventListener("input", () => (touched = true));
