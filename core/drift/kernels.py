@@ -4,8 +4,8 @@ All compiled code is in this one file, because Numba's cache watches only the fi
 
     M (3 + 7 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
                       past means of values, squares and squared steps, the same as sums of the recent batch, and the
-                      last value; a step is from one row of the class to the next, the first one from the origin. All
-                      but the origin are relative to the origin, so that a constant column is exactly 0
+                      last value; a step is from one row of the class to the next. All but the origin are relative
+                      to the origin, so that a constant column is exactly 0
     T (K, 24)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
                       rows in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; STEPS, the sum
                       of squared steps from the wrong rows of a cell to those of the next; from SUMS on, WRONG at the
@@ -222,6 +222,10 @@ def absorb_rows(
         differ, rose = 0, 0
         if mean_batch:
             T[k, RECENT] += 1.0
+            if T[k, PAST] == 0.0 and T[k, RECENT] == 1.0:  # no step leads to the first row
+                for j in range(M.shape[1]):
+                    v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
+                    M[FIRST + PER_CLASS * k + LAST, j] = min(max(v, -ROOT_MAX), ROOT_MAX)
             if T[k, RECENT] == mean_batch:
                 _join(X, classes, joined, i + 1, M)
                 joined = i + 1

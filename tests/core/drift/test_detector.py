@@ -1,5 +1,6 @@
 """The compiled drift tests agree with their definition, however rows are split and for any finite values."""
 
+import itertools
 import math
 
 import numpy as np
@@ -22,7 +23,6 @@ class Oracle:
         self.regression, self.delta, self.batch = regression, delta, batch
         self.cells = min(8, batch)
         self.cell = batch // self.cells
-        self.origin = None
         self.past = [[] for _ in range(classes)]
         self.recent = [[] for _ in range(classes)]
         self.last = [None] * classes
@@ -36,8 +36,7 @@ class Oracle:
         return self.means(x, k, row) + self.errors(k, loss, row)
 
     def means(self, x, k, row):
-        self.origin = x if self.origin is None else self.origin
-        self.recent_steps[k].append(x - (self.origin if self.last[k] is None else self.last[k]))
+        self.recent_steps[k].append(0 * x if self.last[k] is None else x - self.last[k])
         self.recent[k].append(x)
         self.last[k] = x
         if len(self.recent[k]) < self.batch:
@@ -210,6 +209,19 @@ def test_a_restart_clears_the_windows(regression):
     assert (1 if regression else CLASSES) == built.classes
     assert [] == built.absorb(X + 1.0, y, np.full(400, 50.0) if regression else np.ones(400))
     assert built.absorb(X - 3.0, y, np.full(400, 5000.0) if regression else np.ones(400))
+
+
+@kinds
+def test_windows_that_begin_far_away_know_how_their_rows_hang_together(regression):
+    """Slowly moving values at another level, of a class or after a restart, are no more of a drift than elsewhere."""
+    for seed in range(20):
+        noise = np.random.default_rng(seed).normal(size=800) * math.sqrt(1 - 0.98**2)
+        level = np.reshape(list(itertools.accumulate(noise, lambda x, e: 0.98 * x + e)), (-1, 1))
+        built, far = watch(regression, 200, OPEN[:, :1], 0.05, ("class_mean",)), np.full(800, 0 if regression else 1)
+        built.absorb(np.zeros((1, 1)), far[:1] * 0, np.zeros(1))
+        if regression:
+            built.restart()
+        assert [] == built.absorb(level + 15, far, np.zeros(800))
 
 
 def test_tests_that_are_off_see_nothing():
