@@ -31,8 +31,11 @@ D, m_e and s_e^2 are at most what the range of the labels allows, and a row's er
 
 Behind the experts that read columns come one that repeats the last label, and two sums of all of them
 (core.learners.auto.stacks). The minimum of 4 keeps one row from deciding: an expert that is good but for a
-few rows loses little by them. **Predictive deviation**: sqrt(sum_e w_e (s_e^2 + (p_e - o)^2)), s_e that of expert e; of
-the last label sqrt(m_e).
+few rows loses little by them. **Predictive deviation**: sqrt(c S), S = sum_e w_e (s_e^2 + (p_e - o)^2), s_e that of
+expert e, of the last label sqrt(m_e); 0 while all labels are equal. Where the model is good, the few bad experts that
+each row has to pay a share of make up most of S; so c follows what squared errors are, compared with S, from row 20 on:
+
+    c <- c + max(1/t, .01) (min((y - o)^2 / S, 100 c) - c)   c = 1 at first, within [1/400, 25]
 """
 
 import math
@@ -49,13 +52,15 @@ from core.numerics import weighting
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
 """Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows that its class was right
 in, or m; and for classes a, H, v, G."""
-ROWS, LAST, LOSS, RECENT, POOLED, LEAST, MOST = 0, 1, 2, 3, 4, 4, 5
+ROWS, LAST, LOSS, RECENT, POOLED, LEAST, MOST, SPREAD = 0, 1, 2, 3, 4, 4, 5, 6
 """Places in the counters: rows; the last label, of classes plus 1, 0 for none; the fading share of rows whose class was
 wrong, or D; the number of these rows, or their mean loss, since the last row number divisible by REST_ROWS; for classes
-c, for numbers the range of the labels."""
+c, for numbers the range of the labels and c."""
+SPREAD_MIN, SPREAD_MAX = 1.0 / 400.0, 25.0
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
 NUMBER_EXPERTS = ("last_value", *STACKS)
 
+_SPREAD_RATE, _OFF_MAX = 0.01, 10.0
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
 _LOG_MIN = math.log(_CLIP)
 SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
@@ -226,6 +231,24 @@ def mix_classes(
         _copy(table, awake, own, True)
 
 
+@njit(cache=True, nogil=True)
+def _spread(own: Floats, variances: Floats, numbers: Floats, mixed: float, counters: Floats) -> float:
+    """sqrt(S); 0 where all labels were equal."""
+    if counters[ROWS] >= SPAN_ROWS and counters[LEAST] == counters[MOST]:
+        return 0.0
+    return weighting.deviation(own[WEIGHT], variances, numbers, mixed)
+
+
+@njit(cache=True, nogil=True)
+def _compare(spread: float, error: float, weight: float, counters: Floats) -> None:
+    """Move c by a row with its sqrt(S), its error and its weight."""
+    t, c = counters[ROWS], counters[SPREAD]
+    if t >= SPAN_ROWS and spread > 0.0:
+        off = min(error / spread, _OFF_MAX * math.sqrt(c))
+        c += min(max(1.0 / t, _SPREAD_RATE) * weight, 1.0) * (off * off - c)
+        counters[SPREAD] = min(max(c, SPREAD_MIN), SPREAD_MAX)
+
+
 @direct(
     f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {CUBE}, {TABLE}, {VECTOR}, {VECTOR})",
     error_model="numpy",
@@ -236,7 +259,7 @@ def mix_numbers(
 ) -> None:  # fmt: skip
     """Numbers (n,) with deviations (n,) of n rows; if they have labels y, each then moves the weights.
 
-    As ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (6,).
+    As ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (7,).
     The stacks have ``gains`` (2, E - 2, E - 2) and weights ``stacked`` (2, E - 2).
     """
     A, last = awake.shape[0], P.shape[0]
@@ -265,10 +288,12 @@ def mix_numbers(
         for a in range(A):
             mixed += own[WEIGHT, a] * numbers[a]
         value[i] = mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
-        std[i] = weighting.deviation(own[WEIGHT], variances, numbers, mixed)
+        spread = _spread(own, variances, numbers, mixed, counters)
+        std[i] = min(spread * math.sqrt(counters[SPREAD]), VALUE_MAX)
         if not y.shape[0]:
             continue
         weight = weights[i] if weights.shape[0] else 1.0
+        _compare(spread, abs(mixed - y[i]), weight, counters)
         expected, counters[LOSS], counted = weighting.expect(
             loss, weighting.bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS
         )

@@ -29,7 +29,7 @@ def oracle(P, S, y, weights):
     """The equations of core.learners.auto.kernels: predictions, their deviations, and the final weights."""
     B, n = len(P) + 1, len(y)
     E, gains, sums = B + 2, [0.3 * np.eye(B), 0.3 * np.eye(B)], np.zeros((2, B))
-    w, m, D, last, low, high, said = np.full(E, 1 / E), np.zeros(E), 0.0, 0.0, 0.0, 0.0, []
+    w, m, D, c, last, low, high, said = np.full(E, 1 / E), np.zeros(E), 0.0, 1.0, 0.0, 0.0, 0.0, []
     for t in range(n):
         p = np.append(P[:, t], [last, 0.0, 0.0])
         held = (low - 0.1 * (high - low), high + 0.1 * (high - low)) if t >= 20 else (-np.inf, np.inf)
@@ -38,8 +38,11 @@ def oracle(P, S, y, weights):
         x = (p[:B] - base) / scale if t >= 20 else np.zeros(B)
         p[B:] = np.clip(base + scale * sums @ x, *held)
         o = w @ p
-        said.append((o, math.sqrt(w @ (np.append(S[:, t] ** 2, m[B - 1 :]) + (p - o) ** 2))))
+        variance = w @ (np.append(S[:, t] ** 2, m[B - 1 :]) + (p - o) ** 2)
+        said.append((o, math.sqrt(c * variance)))
         if t >= 20:
+            c += min(weights[t] * max(1 / t, 0.01), 1.0) * (min((y[t] - o) ** 2 / variance, 100 * c) - c)
+            c = np.clip(c, 1 / 400, 25)
             for at, forgetting in enumerate((0.998, 0.9995)):
                 Q, e = gains[at], np.clip((y[t] - base) / scale - sums[at] @ x, -5.0, 5.0)
                 kept = 1.0 if np.trace(Q) > 30.0 * B else forgetting
@@ -73,6 +76,21 @@ def test_the_mixture_follows_its_equations(weighted):
     assert_allclose(expected[:, 0], value, rtol=1e-6)
     assert_allclose(expected[:, 1], std, rtol=1e-6)
     assert_allclose(w, built.weights, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.1, 1.0])
+def test_deviations_are_those_of_its_errors(noise):
+    """Also where it predicts far better than most of its experts, and for labels that are far from 0."""
+    X = np.random.default_rng(1).normal(size=(3000, 3))
+    y = X[:, 0] - X[:, 1] + noise * np.random.default_rng(2).normal(size=3000) + 20
+    value, _, std = astuple(learner().learn(X, y))
+    assert 1.0 == pytest.approx(np.sqrt(np.mean(((value - y) / std)[1000:] ** 2)), rel=0.25)
+
+
+def test_equal_labels_have_no_deviation():
+    """From row 20 on; before that it may be anything."""
+    X = np.random.default_rng(1).normal(size=(300, 3))
+    assert not learner().learn(X, np.full(300, 20.0)).std[20:].any()
 
 
 def test_it_reports_the_weight_and_the_prediction_of_each_expert():
