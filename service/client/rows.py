@@ -123,11 +123,11 @@ def predict(
     service: Service,
 ) -> None:
     """Predict one row; nothing changes."""
+    asked = {"track": track or None, "explain": explain or None, "interval": interval}
     with service.session() as session:
         if values == [STDIN]:
-            body = _json(STDIN)
+            body = _from_stdin(asked)
         else:
-            asked = {"track": track or None, "explain": explain or None, "interval": interval}
             body = {option: value for option, value in asked.items() if value is not None}
             body["features"] = _row(session, name, values)
         _send(session, name, "predict", body, as_json)
@@ -145,19 +145,27 @@ def feedback(
     service: Service,
 ) -> None:
     """Teach a model one row, or the label of a tracked prediction."""
+    given = {"id": row_id, "prediction_id": prediction_id, "weight": weight}
     with service.session() as session:
         if values == [STDIN]:
-            body = _json(STDIN)
+            body = _from_stdin(given | {"label": label})
         else:
             if label is None:
                 raise Misused("--label, the true label, is missing")
-            given = {"id": row_id, "prediction_id": prediction_id, "weight": weight}
             body = {option: value for option, value in given.items() if value is not None}
             if values:
                 body["features"] = _row(session, name, values)
             model = session.ask("GET", path_of(name))
             body["label"] = typed_label(model["config"]["task"], labels_of(model), label)
         _send(session, name, "feedback", body, as_json)
+
+
+def _from_stdin(options: Mapping[str, Any]) -> Any:
+    """The whole body from standard input; ``Misused`` names an option that would not be sent with it."""
+    for option, value in options.items():
+        if value is not None:
+            raise Misused(f"--{option.replace('_', '-')} does not go with -: the body on standard input has it")
+    return _json(STDIN)
 
 
 def _json(name: str) -> Any:

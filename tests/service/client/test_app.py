@@ -43,6 +43,20 @@ def test_feedback_without_a_label(capsys: pytest.CaptureFixture[str]) -> None:
     assert "onepass feedback: --label, the true label, is missing\n" == capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("feedback", given.split()) for given in ("--id 7", "--label a", "--weight 0", "--prediction-id p")]
+    + [("predict", given.split()) for given in ("--track", "--explain", "--interval 0")],
+)
+def test_a_body_from_stdin_takes_no_options(
+    command: str, option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The option that would not be sent is named."""
+    assert 2 == app.main([command, "m", "-", *option])
+    said = f"onepass {command}: {option[0]} does not go with -: the body on standard input has it\n"
+    assert ("", said) == capsys.readouterr()
+
+
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
 def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Every command explains itself and its exit status."""
