@@ -72,6 +72,8 @@ def serve(
         logger.info("models may take %d MB: the memory of this container or unit is limited", settings.memory_budget_mb)
     for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
         signal.signal(kind, lambda *_: sys.exit(0))
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # a terminal that closes ends in good order as well
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     _refuse_taken(settings)
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()

@@ -172,6 +172,17 @@ def test_the_demo_is_named_where_there_is_nothing_yet(tmp_path: Path) -> None:
     assert not main.is_new(Settings(data_dir=tmp_path / "new", redis_url="redis://store"))
 
 
+def test_a_terminal_that_closes_stops_in_good_order(tmp_path: Path) -> None:
+    """SIGHUP is as SIGTERM: streams end, then the service, without a traceback."""
+    with serving(tmp_path) as (child, url):
+        assert is_ready(url)
+        with httpx.stream("GET", f"{url}/drift/stream", timeout=60) as events:
+            child.send_signal(signal.SIGHUP)
+            events.read()  # to its end: it is not cut
+        said = child.communicate(timeout=60)[1]
+    assert (0, False, False) == (child.returncode, b"Traceback" in said, b"ERROR" in said)
+
+
 def has_ipv6() -> bool:
     """Whether the loopback has an IPv6 address."""
     try:
