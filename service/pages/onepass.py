@@ -6,8 +6,8 @@
     model.predict({"outside": 5.0})
     model.feedback({"outside": 4.5}, 61.5)
 
-Every feedback carries an id, so that it is learned once, however often it is sent again. A 429, a 503 and a broken
-connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service and a
+Every feedback carries an id, so that it is learned once, however often it is sent again. A 429, a 502 to 504 and a
+broken connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service and a
 certificate that is not trusted fail at once. Rows are dicts by feature name, lists, arrays, or a data frame.
 Connections are kept for each thread.
 """
@@ -28,7 +28,9 @@ TIMEOUT_S = 30.0  # how long one try may wait for the service
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
 """First pause between two tries without a Retry-After, which doubles; the longest of these."""
 WAIT_S_MAX = 10.0  # longest pause, even if Retry-After is longer
-TOO_MANY_REQUESTS, UNAVAILABLE = 429, 503
+NOT_FOUND, TOO_MANY_REQUESTS = 404, 429
+PASSING = (0, TOO_MANY_REQUESTS, 502, 503, 504)
+"""Statuses that may pass: a broken connection (0), a rate limit, a service or a balancer that is unavailable."""
 MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
 
 
@@ -47,7 +49,7 @@ class OnepassError(Exception):
         self.status, self.retry_after_s = status, retry_after_s
         self.type = str(problem.get("type", "about:blank"))
         is_down = self.type.rpartition("/")[2] == MODEL_DOWN
-        self.passes = status in (0, TOO_MANY_REQUESTS, UNAVAILABLE) and not is_down
+        self.passes = status in PASSING and not is_down
         self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
         detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
         fields = [f"{one.get('field')}: {one.get('problem')}" for one in self.errors]
@@ -91,20 +93,27 @@ class Onepass:
         if connection is not None:
             connection.close()
 
-    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """Send one request and return the JSON of its answer.
+
+        A POST has an Idempotency-Key: it is learned once, and balancers may repeat it as well.
 
         Raises:
             OnepassError: it was refused, or still failed after ``patience_s``.
             ValueError: the body has a number that is not finite.
         """
         sent = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
-        more = {"Accept": "application/json", "Content-Type": "application/json", **self._headers, **(headers or {})}
-        until, pause = time.monotonic() + self._patience_s, PAUSE_S
+        more = {"Accept": "application/json", "Content-Type": "application/json", **self._headers}
+        if method == "POST":
+            more["Idempotency-Key"] = uuid4().hex
+        until, pause, is_sent = time.monotonic() + self._patience_s, PAUSE_S, False
         while True:
             try:
                 return self._try(method, self._root + path, sent, more)
             except OnepassError as error:
+                if is_sent and method == "DELETE" and error.status == NOT_FOUND:
+                    return {}  # it was carried out, but the answer was lost
+                is_sent |= error.status != TOO_MANY_REQUESTS
                 wait = min(error.retry_after_s or pause, WAIT_S_MAX)
                 if not error.passes or time.monotonic() + wait > until:
                     raise
@@ -218,8 +227,7 @@ class RemoteModel:
         served: Iterable[Any] | None = None,
     ) -> dict[str, Any]:
         """Learn labelled rows in order, once; without ``ids`` only the method's own retries are recognised."""
-        body = self._labelled(rows, labels, served) | _given({"ids": ids})
-        return self._ask("POST", "/feedback/batch", body, {"Idempotency-Key": uuid4().hex} if ids is None else None)
+        return self._ask("POST", "/feedback/batch", self._labelled(rows, labels, served) | _given({"ids": ids}))
 
     def evaluate(self, rows: Any, labels: Iterable[Any], *, served: Iterable[Any] | None = None) -> dict[str, Any]:
         """Score the model on labelled rows without learning them, and another model's predictions (``served``)."""
@@ -250,10 +258,8 @@ class RemoteModel:
 
     # ---------------------------------------------------------------- rows
 
-    def _ask(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        return self._service.ask(method, self._path + path, body, headers)
+    def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        return self._service.ask(method, self._path + path, body)
 
     def _labelled(self, rows: Any, labels: Iterable[Any], served: Iterable[Any] | None) -> dict[str, Any]:
         outside = None if served is None else [_cell(one) for one in _values(served)]

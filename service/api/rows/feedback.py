@@ -38,7 +38,7 @@ from service.api.schemas import (
 )
 from service.errors import ModelDown, NotFound
 from service.runtime.replicas.replica import Replica, Reply
-from service.runtime.rows.ids import ID, PREDICTION, Identity, digests_of, identity_of, printable
+from service.runtime.rows.ids import ID, PREDICTION, Identity, digests_of, identity_of, is_id, printable
 from service.runtime.rows.row_numbers import factors
 from service.runtime.rows.row_plan import labelled
 from service.runtime.rows.row_validation import Labels, RowValidator
@@ -71,8 +71,8 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
     engine = ctx.engine
     body, key = await request.small_json(engine.bounds.body_bytes_max), request.lines.get(KEY)
     replica = engine.models.at_hand(name)
-    if body is not None and key is None and replica is not None:
-        reply = _plain(replica, body)
+    if body is not None and replica is not None:
+        reply = _plain(replica, body, key)
         if reply is not None:
             return _answer(await reply, engine.durability, replica.incarnation)
     ask, body = await read_row(ctx, request, body, _row)
@@ -91,10 +91,12 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
     return _answer(found, engine.durability, replica.incarnation)
 
 
-def _plain(replica: Replica, body: bytes) -> "asyncio.Future[Reply] | None":
-    """Queue a plain row; None: it is not plain."""
+def _plain(replica: Replica, body: bytes, key: bytes | None) -> "asyncio.Future[Reply] | None":
+    """Queue a plain row, with an id if there is a ``key``; None: it is not plain."""
     row, plan = labelled(body), replica.row_plan
     if row is None or (values := plan.to_learn(row.features)) is None or (label := plan.label(row.label)) is None:
+        return None
+    if key is not None and (row.id is None or not is_id(key.decode("latin-1"))):
         return None
     if row.id is None:
         return replica.inbox.submit_row(plan, values, label, "", "")

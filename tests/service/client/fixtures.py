@@ -108,6 +108,9 @@ def answering(answer: Answer, posted: list[Posted] | None = None) -> Iterator[st
             self.end_headers()
             self.wfile.write(body[:-1] if body == b"breaks off" else body)
 
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
         def log_message(self, *_: object) -> None:
             pass
 

@@ -146,15 +146,18 @@ def test_refusals_say_field_and_problem(boiler, onepass):
 
 @pytest.mark.parametrize("of", ["id", "key"])
 def test_retries_send_the_same_id(onepass, unreliable, of):
-    """A broken connection and a 503 are tried again: a row by its id, a batch without ids by its Idempotency-Key."""
-    url, _, posted = unreliable
+    """What breaks off, a 503, and a 502 or 504 of a balancer are tried again: a row by its id, a batch without ids by
+    its Idempotency-Key, which a row has as well.
+    """
+    url, plan, posted = unreliable
+    plan += [(502, "none"), (504, "none")]
     with onepass.Onepass(url) as service:
         model = service.model("m")
         assert of == "key" or 1 == model.feedback({"a": 1.0}, 2.0)["rows"]
         assert of == "id" or model.partial_fit([{"a": 1.0}], [2.0])
     bodies = [json.loads(body) | {"key": headers["Idempotency-Key"]} for _, headers, body in posted]
-    assert (3, True) == (len(bodies), bodies[0][of] is not None)
-    assert [bodies[0]] * 3 == bodies
+    assert (5, True, True) == (len(bodies), bodies[0][of] is not None, bodies[0]["key"] is not None)
+    assert [bodies[0]] * 5 == bodies
 
 
 @pytest.mark.parametrize("told", [{"url": "http://127.0.0.1:9"}, {"URL": "http://127.0.0.1:9"}, {"PORT": "9"}])
@@ -175,6 +178,20 @@ def test_a_rate_limit_is_waited_for(onepass, unreliable, monkeypatch):
     with onepass.Onepass(url) as service:
         assert 1 == service.model("m").predict({"a": 1.0})["rows"]
     assert ([1.0], 2) == (waits, len(posted))
+
+
+@pytest.mark.parametrize(("before", "is_gone"), [([(0, "")], True), ([], False), ([(429, "too-many-requests")], False)])
+def test_a_deletion_whose_answer_is_lost(onepass, unreliable, before, is_gone):
+    """The retry finds no model: the first try deleted it; what was never deleted is not found."""
+    url, plan, _ = unreliable
+    plan[:] = [*before, (404, "not-found")]
+    with onepass.Onepass(url) as service:
+        if is_gone:
+            service.model("m").delete()
+        else:
+            with pytest.raises(onepass.OnepassError):
+                service.model("m").delete()
+    assert [] == plan
 
 
 def test_a_model_out_of_service_fails_at_once(onepass, unreliable):
