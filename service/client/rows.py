@@ -82,7 +82,7 @@ def delete(
     """Delete models, with their logs, snapshots and ids."""
     deleted: list[str] = []
     try:
-        with service.session() as session:
+        with service.session(patient=True) as session:
             for name in names:
                 if not yes:
                     confirm(f"delete {name}", session.ask("GET", path_of(name))["rows"])

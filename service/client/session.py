@@ -12,6 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from uuid import uuid4
 
 import httpx
+from httpx import codes
 from typer import BadParameter, Option
 
 from service.client.display import shortened, spelt
@@ -20,9 +21,11 @@ from service.client.failures import Failed, Misused
 PORT = 8000
 TIMEOUT_S = 60.0
 RECONNECT_S = 0.5
+PATIENCE_S = 60.0  # how long a patient command retries a request while the service is unavailable
 WAIT_S_MAX = 10.0  # longest wait before a retry, even if Retry-After is longer
 ERRORS_SHOWN, ALLOWED_SHOWN = 5, 40
-MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
+PASSING = (codes.TOO_MANY_REQUESTS, codes.BAD_GATEWAY, codes.SERVICE_UNAVAILABLE, codes.GATEWAY_TIMEOUT)
+LASTING = ("model-down", "model-lost")  # problem types of a 503 that is not worth retrying: a person has to act
 
 
 def service_url(text: str) -> str:
@@ -72,8 +75,8 @@ class Service:
         """The given URL, else this machine and the port of ``onepass serve``."""
         return self.url or f"http://127.0.0.1:{default_port()}"
 
-    def session(self, patience_s: float = 0.0) -> "Session":
-        """Open a session; ``Failed`` if a file for https is unusable."""
+    def session(self, *, patient: bool = False) -> "Session":
+        """Open a session, ``patient`` if it retries; ``Failed`` if a file for https is unusable."""
         # Without https there is nothing to verify, and reading the authorities would take 40 ms.
         trusted: ssl.SSLContext | bool = urlsplit(self.address).scheme == "https"
         at = f"--ca {self.ca}"
@@ -85,7 +88,7 @@ class Service:
                     trusted.load_cert_chain(self.client_cert)
         except ssl.SSLError:
             raise Failed(f"{at}: is not PEM, or not all of it") from None
-        return Session(self.address, self.key, patience_s=patience_s, verify=trusted)
+        return Session(self.address, self.key, patience_s=PATIENCE_S if patient else 0.0, verify=trusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,7 @@ class Refused(Failed):
         self._url, self._document, self.status = response.url, document_of(response), response.status_code
         self._explains = explains
         self.errors = [one for one in self._document.get("errors") or () if isinstance(one, dict)]
-        is_down = str(self._document.get("type")).rpartition("/")[2] == MODEL_DOWN
-        if self.status in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE) and not is_down:
+        if self.status in PASSING and str(self._document.get("type")).rpartition("/")[2] not in LASTING:
             asked = response.headers.get("Retry-After", "")
             self.wait_s = min(float(asked), WAIT_S_MAX) if asked.isdecimal() else 1.0
         super().__init__(self.in_words(self.errors))
@@ -136,8 +138,9 @@ def _line(error: Mapping[str, Any]) -> str:
 class Session(httpx.Client):
     """An HTTP client of one service that raises on errors, and retries while the service is unavailable.
 
-    A request is retried for ``patience_s``; a POST is then sent with an Idempotency-Key. ``stays``: whether the service
-    outlives the command. ``how``: further arguments of httpx.Client.
+    A request is retried for ``patience_s``; a POST is then sent with an Idempotency-Key, and a DELETE whose retry finds
+    nothing is done. After a wait in vain there is no other. ``stays``: whether the service outlives the command.
+    ``how``: further arguments of httpx.Client.
     """
 
     def __init__(
@@ -151,20 +154,25 @@ class Session(httpx.Client):
         """Send a request, with retries; ``Refused`` if it is refused, ``Failed`` for a wrong key or no answer."""
         if request.method == "POST" and self.patience_s:
             request.headers.setdefault("Idempotency-Key", uuid4().hex)
-        give_up_at = time.monotonic() + self.patience_s
+        give_up_at, is_sent = time.monotonic() + self.patience_s, False
         while True:
             try:
                 response = super().send(request, **how)
                 self._answered = True
-                if not response.is_error:
+                is_gone = is_sent and request.method == "DELETE" and response.status_code == codes.NOT_FOUND
+                if is_gone or not response.is_error:
                     return response
                 response.read()
                 failed: Failed = Refused(response, explains=self._stays)
-                if response.status_code == httpx.codes.UNAUTHORIZED:
+                if response.status_code == codes.UNAUTHORIZED:
                     failed = Failed(f"{failed}\n  the key is given by --key or ONEPASS_API_KEY")
+                is_sent |= response.status_code != codes.TOO_MANY_REQUESTS
             except httpx.TransportError as error:
-                failed = self.unreachable(error)
-            if failed.wait_s is None or time.monotonic() + failed.wait_s > give_up_at:
+                failed, is_sent = self.unreachable(error), True
+            if failed.wait_s is None:
+                raise failed from None
+            if time.monotonic() + failed.wait_s > give_up_at:
+                self.patience_s = 0.0
                 raise failed from None
             time.sleep(failed.wait_s)
 
@@ -180,7 +188,7 @@ class Session(httpx.Client):
         try:
             return self.ask("GET", path_of(name))
         except Refused as refused:
-            if refused.status != httpx.codes.NOT_FOUND:
+            if refused.status != codes.NOT_FOUND:
                 raise
             return None
 

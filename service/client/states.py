@@ -50,7 +50,7 @@ def export(
         raise Misused("it takes NAME FILE, or --all FILE for all models")
     if not force and Path(file).is_file():
         raise Misused(f"{file} is there already; --force replaces it")
-    with service.session() as session, _written(file) as out:
+    with service.session(patient=True) as session, _written(file) as out:
         done: dict[str, Any] = (
             _export_all(session, out) if name is None else {"name": name, "bytes": out.write(state_of(session, name))}
         )
@@ -76,7 +76,7 @@ def import_(
     name, file = _arguments(where)
     if name is None and file == "-":
         raise Misused("a tar is not read from standard input; the state of one model takes NAME -")
-    with service.session() as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
+    with service.session(patient=True) as session, sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
         if name is None:
             _import_all(session, source, file, replace, as_json)
             return

@@ -18,7 +18,7 @@ from service.client.display import grid
 from service.client.failures import Failed, Interrupted
 from service.client.session import Refused, Running, Session, default_port, path_of
 
-PATIENCE_S, LEAVE_S = 60.0, 2.0  # how long to retry a request, and the deletion of the models at the end
+LEAVE_S = 2.0  # how long to retry the deletion of the models at the end
 STEP_S, FASTEST_S = 1.0, 0.05
 """Time between two requests to a model: usually the refresh interval of the pages, shorter with --speed."""
 LOOK_EVERY = 3  # steps between two looks at the marks of a model
@@ -46,7 +46,7 @@ def demo(
     if own:
         print("Starting a service for the demo (half a minute if it compiles kernels) ...", file=out, flush=True)
         port = private.free_port(default_port() if port is None else port)
-    sessions = private.session(port or 0) if own else service.session(PATIENCE_S)
+    sessions = private.session(port or 0) if own else service.session(patient=True)
     with suppress(Interrupted), sessions as session, _models(session, models, delete=not own):
         _introduce(session.url, models, speed, out)
         _feed([Fed(session, model, speed) for model in models], speed, seconds, as_json)

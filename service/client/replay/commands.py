@@ -21,7 +21,6 @@ from service.client.replay.report import Entrant
 from service.client.replay.table import ReadOptions, Table
 from service.client.session import Running, Service, Url, path_of
 
-PATIENCE_S = 60.0  # how long to retry a batch while the service is unavailable; it is learned once
 CONTENDERS_MAX = 32
 USUAL = {
     "classification": "auto,dfop,dfop:scaling=robust:random_features=100,rls,dynamic_odm,vigo,vigow,fesl_c,ga2m",
@@ -66,7 +65,7 @@ def replay(
     if predictions is not None and Path(predictions.name).resolve() == given.file.resolve():
         raise BadParameter("--predictions is the file that is read")
     entrant, table = Entrant(algorithm, algorithm, dict(param or ())), Table(given, row_id)
-    sessions = private.session() if service.url is None else service.session(PATIENCE_S)
+    sessions = private.session() if service.url is None else service.session(patient=True)
     writer = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written
     with sessions as session:
         there = session.found(given.model) or {"rows": 0, "config": {"task": None}}
@@ -181,7 +180,7 @@ def evaluate(
     rows, such as kappa, are then left out.
     """
     table = Table(given)
-    with service.session() as session:
+    with service.session(patient=True) as session:
         path = path_of(model, "evaluate")
         answers = [part.send(session, path, table.queries) for part in table.batches(batch)]
     metrics, version = combined([one["metrics"] for one in answers]), answers[-1]["version"]

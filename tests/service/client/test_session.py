@@ -6,8 +6,7 @@ import httpx
 import pytest
 
 from service.client.failures import Misused
-from service.client.replay import commands
-from service.client.session import Service, Session
+from service.client.session import Refused, Service, Session
 from tests.service.client.fixtures import Shell, answering, stream
 
 ROWS = 230
@@ -45,8 +44,9 @@ def test_a_service_that_is_not_there(shell: Shell) -> None:
     assert "--url or ONEPASS_URL" in complained
 
 
-def test_a_page_of_a_proxy_is_no_answer(shell: Shell) -> None:
+def test_a_page_of_a_proxy_is_no_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said where an answer of the service was expected, whatever its status."""
+    monkeypatch.setattr("service.client.session.PATIENCE_S", 0.0)
     for status in (200, 502):
         with answering(lambda _, status=status: (status, b"<html>")) as there:
             complained = f"onepass delete: {there}/models/m answers HTTP {status}, and not like Onepass\n"
@@ -73,7 +73,7 @@ def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[tuple[str, str, bytes]]]:
-    """What happens to the next POSTs (``busy``, ``down``, ``lose`` the answer, or nothing), and what was sent."""
+    """What happens to the next POSTs (a status or problem, ``lose`` the answer, or nothing), and what was sent."""
     plan, seen, real = list[str](), list[tuple[str, str, bytes]](), httpx.HTTPTransport.handle_request
 
     def handle(self: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
@@ -81,9 +81,10 @@ def network(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[tuple[str,
         if request.method == "POST":
             seen.append((request.headers["Idempotency-Key"], request.headers.get("Authorization"), request.content))
             fault = plan.pop(0) if plan else ""
-        if fault in ("busy", "down"):
-            problem = {"type": f"/problems/{'model-down' if fault == 'down' else 'x'}"}
-            return httpx.Response(503, headers={"Retry-After": "0"}, json=problem)
+        if fault.startswith("model-"):
+            return httpx.Response(503, headers={"Retry-After": "0"}, json={"type": f"/problems/{fault}"})
+        if fault.isdecimal():
+            return httpx.Response(int(fault), headers={"Retry-After": "0"}, content=b"<html>")
         response = real(self, request)
         if fault == "lose":
             response.read()
@@ -95,22 +96,73 @@ def network(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[tuple[str,
 
 
 def test_nothing_is_learned_twice(tmp_path: Path, replay: Shell, url: str, network: tuple) -> None:
-    """A batch that met 503, or whose answer was lost, is sent again under the same key, with the API key."""
+    """A batch that met 502 to 504, or whose answer was lost, is sent again under the same key, with the API key."""
     plan, seen = network
-    plan[:] = ["busy", "busy", "", "lose", ""]
+    plan[:] = ["503", "502", "504", "", "lose", ""]
     options = ["--algorithm", "dfop", "--drop", "day", "--key", "mine", "--batch", 100]
     status, said, _ = replay(stream(tmp_path / "shaky.csv"), *options)
     assert (0, True, False) == (status, f"{ROWS} rows in" in said, "learned before" in said)
     assert ROWS == httpx.get(f"{url}/models/shaky").json()["rows"]
-    assert [1, 1, 1] == [len(set(tries)) for tries in (seen[:3], seen[3:5], seen[5:])]
+    assert [1, 1, 1] == [len(set(tries)) for tries in (seen[:4], seen[4:6], seen[6:])]
     assert (3, {"Bearer mine"}) == (len({key for key, *_ in seen}), {sent for _, sent, _ in seen})
 
 
 def test_patience_ends(tmp_path: Path, replay: Shell, network: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service that stays busy is given up; a model that is out of service at once."""
+    """A service that stays busy is given up; a model that is out of service or lost at once."""
     plan, seen = network
-    monkeypatch.setattr(commands, "PATIENCE_S", 0.1)
-    for fault, tries in (("busy", {*range(2, 100_000)}), ("down", {1})):
+    monkeypatch.setattr("service.client.session.PATIENCE_S", 0.1)
+    for fault, tries in (("503", {*range(2, 100_000)}), ("model-down", {1}), ("model-lost", {1})):
         plan[:], seen[:] = [fault] * 100_000, []
         assert 1 == replay(stream(tmp_path / "stuck.csv"), "--drop", "day")[0]
         assert len(seen) in tries
+
+
+def test_what_was_waited_for_in_vain_is_not_waited_for_again() -> None:
+    """Of many models each would take the patience of one."""
+    seen: list[str] = []
+    away = httpx.MockTransport(
+        lambda request: seen.append(request.url.path) or httpx.Response(503, headers={"Retry-After": "0"})
+    )
+    with Session("http://service", patience_s=0.05, transport=away) as unlucky:
+        for name in ("a", "b"):
+            with pytest.raises(Refused):
+                unlucky.found(name)
+    assert seen.count("/models/a") > seen.count("/models/b") == 1
+
+
+def test_a_rate_limit_and_a_restart_end_no_command(
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """States, deletions and scores are asked for again, each until it is there."""
+    file, met, real = stream(tmp_path / "calm.csv"), set[object](), httpx.HTTPTransport.handle_request
+    shell("create", "calm", "--task", "classification", "--features", "a,b", "--labels", "UP,DOWN")
+
+    def handle(self: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        tried = (request.method, str(request.url))
+        if tried in met:
+            return real(self, request)
+        met.add(tried)
+        return httpx.Response(429 if len(met) % 2 else 503, headers={"Retry-After": "0"})
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", handle)
+    for arguments in (
+        ("export", "--all", tmp_path / "all.tar"),
+        ("export", "calm", tmp_path / "state"),
+        ("import", "calmer", tmp_path / "state"),
+        ("import", tmp_path / "all.tar"),
+        ("evaluate", file, "--label", "y", "--drop", "day", "--model", "calm"),
+        ("delete", "calmer", "calm", "--yes"),
+    ):
+        assert (0, "") == shell(*arguments)[::2], arguments
+
+
+@pytest.mark.parametrize(("before", "status"), [(504, 0), (429, 1)])
+def test_a_deletion_whose_answer_is_lost(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, before: int, status: int
+) -> None:
+    """The retry finds no model: the first try deleted it, unless that was refused."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    plan = [(before, b"{}"), (404, b'{"detail": "there is no model m"}')]
+    with answering(lambda _: plan.pop(0)) as there:
+        assert status == shell("delete", "m", "--yes", "--url", there)[0]
+    assert [] == plan

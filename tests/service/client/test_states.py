@@ -271,7 +271,7 @@ def test_what_cannot_be_asked(shell: Shell, tar: Path) -> None:
 
 
 PAGE = json.dumps({"models": [{"name": name} for name in NAMES], "next": None}).encode()
-DOWN = b'{"detail": "model b is out of service"}'
+DOWN = b'{"type": "model-down", "detail": "model b is out of service"}'
 
 
 def test_a_key_of_some_models_is_told_that_others_are_left_out(shell: Shell, tmp_path: Path) -> None:
@@ -309,8 +309,11 @@ def test_a_state_has_all_that_is_on_the_log() -> None:
 
 
 @pytest.mark.parametrize("last", [(200, b"breaks off"), (401, b"{}")])
-def test_a_service_that_goes_away_leaves_the_older_file(shell: Shell, tmp_path: Path, last: tuple[int, bytes]) -> None:
+def test_a_service_that_goes_away_leaves_the_older_file(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: tuple[int, bytes]
+) -> None:
     """Whether a state breaks off or the key is not known: there is the older file, and nothing beside it."""
+    monkeypatch.setattr("service.client.session.PATIENCE_S", 0.0)
     (tmp_path / "tar").write_text("older")
     found = {"/models": (200, PAGE), "/models/a/state": (200, b"state"), "/models/b/state": last}
     with answering(found.__getitem__) as url:
