@@ -1,5 +1,6 @@
 """The table of commands, how one is loaded, and how it ends."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -44,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) is not signal.SIG_IGN:  # nohup and background jobs rely on what they ignore
             signal.signal(each, _interrupt)
+    for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, stream) is None:  # the shell has closed it
+            setattr(sys, stream, open(os.devnull, mode))  # noqa: PTH123, SIM115  until the process ends
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # lines of tables and names, where the encoding lacks them
     if any(map(_is_torn, given)):

@@ -1,6 +1,7 @@
 """One service over HTTP: its address, the key, requests that are safe to repeat, refusals in words."""
 
 import os
+import re
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 from uuid import uuid4
 
 import httpx
@@ -19,6 +21,7 @@ from service.client.display import shortened, spelt
 from service.client.failures import Failed, Misused
 
 PORT = 8000
+LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1")  # hosts that no proxy stands before
 TIMEOUT_S = 60.0
 RECONNECT_S = 0.5
 PATIENCE_S = 60.0  # how long a patient command retries a request while the service is unavailable
@@ -30,9 +33,9 @@ LASTING = ("model-down", "model-lost")  # problem types of a 503 that is not wor
 
 def service_url(text: str) -> str:
     """The address of a service without a trailing slash; ``BadParameter`` if it is not a URL."""
-    with suppress(ValueError):
-        parts = urlsplit(text)
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+    with suppress(ValueError, httpx.InvalidURL):
+        parts = urlsplit(str(httpx.URL(text)))
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not {"?", "#"} & {*text}:
             return text.rstrip("/")
     raise BadParameter(f"{text!r} is not http://HOST[:PORT]")
 
@@ -76,9 +79,12 @@ class Service:
         return self.url or f"http://127.0.0.1:{default_port()}"
 
     def session(self, *, patient: bool = False) -> "Session":
-        """Open a session, ``patient`` if it retries; ``Failed`` if a file for https is unusable."""
+        """Open a session, ``patient`` if it retries; ``Failed`` if a file for https, the key or a proxy is unusable."""
+        key, parts = (self.key or "").strip(), urlsplit(self.address)
+        if not key.isprintable():
+            raise Misused("--key or ONEPASS_API_KEY: the key has a line break or another control character")
         # Without https there is nothing to verify, and reading the authorities would take 40 ms.
-        trusted: ssl.SSLContext | bool = urlsplit(self.address).scheme == "https"
+        trusted: ssl.SSLContext | bool = parts.scheme == "https" and httpx.create_ssl_context()
         at = f"--ca {self.ca}"
         try:
             if self.ca or self.client_cert:
@@ -88,7 +94,11 @@ class Service:
                     trusted.load_cert_chain(self.client_cert)
         except ssl.SSLError:
             raise Failed(f"{at}: is not PEM, or not all of it") from None
-        return Session(self.address, self.key, patience_s=PATIENCE_S if patient else 0.0, verify=trusted)
+        patience_s, remote = PATIENCE_S if patient else 0.0, LOOPBACK.fullmatch(parts.hostname or "") is None
+        try:
+            return Session(self.address, key, patience_s=patience_s, verify=trusted, trust_env=remote)
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise Misused(f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +206,10 @@ class Session(httpx.Client):
         """Say why there is no answer, and what to do."""
         reason = str(error) or type(error).__name__
         advice = "start a service with onepass serve, or point to another one with --url or ONEPASS_URL"
+        parts, proxies = urlsplit(self.url), getproxies() if self.trust_env else {}
+        proxy, host = proxies.get(parts.scheme, proxies.get("all")), parts.hostname or ""
+        if proxy and not proxy_bypass(host):
+            advice = f"the way there is the proxy {proxy.rpartition('@')[2]}, unless NO_PROXY has {host}"
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             advice = "--ca FILE or ONEPASS_CA names the authority of its certificate"
         if "disconnected without" in reason or "CERTIFICATE_REQUIRED" in reason:

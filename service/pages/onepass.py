@@ -73,7 +73,7 @@ class Onepass:
             raise ValueError(f"{url!r} is not http://HOST[:PORT] or https://HOST[:PORT]")
         self._connection_of = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._host, self._port, self._root = parts.hostname, parts.port, parts.path
-        self._headers = {} if key is None else {"X-API-Key": key}
+        self._headers = {} if key is None else {"X-API-Key": key.strip()}
         self._patience_s = patience_s
         self._threads = threading.local()
 

@@ -10,7 +10,7 @@ from itertools import cycle
 from typing import Annotated, TextIO
 
 import httpx
-from typer import Option
+from typer import BadParameter, Option
 
 from service.client import private
 from service.client.demo.feeding import DemoModel, Fed, demo_models
@@ -24,11 +24,21 @@ STEP_S, FASTEST_S = 1.0, 0.05
 LOOK_EVERY = 3  # steps between two looks at the marks of a model
 
 
+def _number(given: float) -> float:
+    if math.isnan(given):
+        raise BadParameter("is not a number")
+    return given
+
+
+Speed = Annotated[float, Option(min=0.01, max=1000, callback=_number, help="Multiplies the rows per second.")]
+Seconds = Annotated[float, Option("--for", min=0, callback=_number, help="Stop after this many seconds.")]
+
+
 def demo(
     *,
     port: Annotated[int | None, Option(min=0, max=65535, help="Port of the page; default: ONEPASS_PORT.")] = None,
-    speed: Annotated[float, Option(min=0.01, max=1000, help="Multiplies the rows per second.")] = 1.0,
-    seconds: Annotated[float, Option("--for", min=0, help="Stop after this many seconds.")] = math.inf,
+    speed: Speed = 1.0,
+    seconds: Seconds = math.inf,
     as_json: Annotated[bool, Option("--json", help="Print each event as {seconds, model, event}.")] = False,
     service: Running,
 ) -> None:

@@ -20,12 +20,14 @@ REPLAY = ["replay", "some.csv", "--label", "y"]
         (["predict", "m", "load"], "load"), (["predict", "m", "=1"], "=1"), (["models", "--limit", "0"], "--limit"),
         (["create", "-m"], "-m"), (["delete", "m", "a/b", "--yes"], "a/b"),
         (["show", "m", "--url", "localhost:8000"], "--url"), (["show"], "NAME"),
+        (["show", "m", "--url", "http://host/?a=b"], "--url"), (["show", "m", "--url", "http://host\n"], "--url"),
         ([*REPLAY, "--param", "rate"], "--param"), ([*REPLAY, "--batch", "0"], "--batch"),
         ([*REPLAY, "--plot", "chart.pdf"], "--plot"), ([*REPLAY, "--plot", "no/such/place.svg"], "--plot"),
         ([*REPLAY, "--name", "-x"], "--name"), ([*REPLAY, "--task", "ranking"], "--task"),
         ([*REPLAY, "--sep", ";;"], "--sep"), ([*REPLAY, "--date-format", "american"], "--date-format"),
         ([*REPLAY, "--cost", "fail=0"], "--cost"), ([*REPLAY, "--lags", "11"], "--lags"),
         (["demo", "--speed", "0"], "--speed"), (["demo", "--for", "x"], "--for"),
+        (["demo", "--speed", "nan"], "--speed"), (["demo", "--for", "nan"], "--for"),
         (["demo", "--port", "70000"], "--port"),
     ],
     ids=str,
@@ -109,3 +111,10 @@ def test_a_full_disk_is_said_in_one_line() -> None:
         finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     complained = "onepass keys: it cannot go on: No space left on device\n"
     assert (1, complained) == (finished.returncode, finished.stderr)
+
+
+def test_closed_streams_are_as_the_null_device() -> None:
+    """What a shell closes with >&- takes nothing and ends nothing."""
+    command = f"{sys.executable} -m service.client keys new me --scopes read <&- >&-"
+    finished = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert (0, False) == (finished.returncode, "Traceback" in finished.stderr)

@@ -62,10 +62,34 @@ def test_a_key_is_sent(shell: Shell, url: str, monkeypatch: pytest.MonkeyPatch) 
         lambda self, request, **_: sent.append(dict(request.headers.raw)[b"Authorization"].decode()) or 1 / 0,
     )
     monkeypatch.setenv("ONEPASS_API_KEY", "from-variable")
-    for arguments in ([], ["--key", "from-flag"], ["--key", "schlüssel"]):
+    for arguments in ([], ["--key", "from-flag"], ["--key", "schlüssel"], ["--key", "of-a-file \n"]):
         with pytest.raises(ZeroDivisionError):
             shell("models", *arguments)
-    assert ["Bearer from-variable", "Bearer from-flag", "Bearer schlüssel"] == sent
+    assert ["Bearer from-variable", "Bearer from-flag", "Bearer schlüssel", "Bearer of-a-file"] == sent
+
+
+def test_a_key_that_cannot_be_sent_is_not_printed(shell: Shell) -> None:
+    """With a line break in its midst it is refused in words."""
+    status, said, complained = shell("models", "--key", "my\nsecret")
+    assert (2, "", 1, False) == (status, said, len(complained.splitlines()), "secret" in complained)
+
+
+def test_proxies(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot be reached or used is named, without its password; to this machine the way is without it."""
+    for name in ("http_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for variable, proxy, status, named in (
+        ("HTTP_PROXY", "http://me:secret@127.0.0.1:9", 1, "the proxy 127.0.0.1:9, unless NO_PROXY has there.invalid"),
+        ("ALL_PROXY", "socks5://127.0.0.1:9", 2, "SOCKS"),
+        ("HTTP_PROXY", "http://me:secret@host:port", 2, "HTTP_PROXY"),
+    ):
+        monkeypatch.setenv(variable, proxy)
+        ended, said, complained = shell("models", "--url", "http://there.invalid")
+        assert (status, "", 1, True) == (ended, said, len(complained.splitlines()), named in complained), complained
+        assert "secret" not in complained
+        assert 0 == shell("models")[0]
+        monkeypatch.delenv(variable)
 
 
 # ------------------------------------------------------------------------------------------------ a bad network
