@@ -194,8 +194,7 @@ def _row(session: Session, name: str, values: list[str] | None) -> dict[str, Any
         if feature in given:
             raise Misused(f"{feature} is given twice")
         given[feature] = text
-    spaces = session.ask("GET", path_of(name, "features"))
-    known = {one["name"]: one for one in (*(spaces["next"] or ()), *spaces["current"]) if isinstance(one, dict)}
+    known = session.declared(name)
     return {feature: typed_value(known.get(feature, {}), text) for feature, text in given.items()}
 
 

@@ -202,6 +202,11 @@ class Session(httpx.Client):
                 raise
             return None
 
+    def declared(self, name: str) -> dict[str, Any]:
+        """The features of a model, in an overlap also the next ones, by name; without those that are plain numbers."""
+        spaces = self.ask("GET", path_of(name, "features"))
+        return {one["name"]: one for one in (*(spaces["next"] or ()), *spaces["current"]) if isinstance(one, dict)}
+
     def unreachable(self, error: httpx.TransportError) -> Failed:
         """Say why there is no answer, and what to do."""
         reason = str(error) or type(error).__name__

@@ -98,18 +98,23 @@ class Column(NamedTuple):
 
 
 def columns_of(
-    cells: Mapping[str, Sequence[str]], decimal: str | None = None, dates: str | None = None
+    cells: Mapping[str, Sequence[str]],
+    decimal: str | None = None,
+    dates: str | None = None,
+    kinds: Mapping[str, str] = {},
 ) -> dict[str, Column]:
     """The columns of a file by name, as their first cells show.
 
     If one has decimal commas, points separate thousands in all of them. ``decimal`` ("." or ",") and ``dates`` (a form
-    of strptime) are not guessed if they are given.
+    of strptime) are not guessed if they are given. ``kinds`` are those of a model's features: a categorical one is read
+    as strings, whatever they look like, and none is read as times but a time.
     """
     numbers = {None: (NUMBER, COMMAS), ".": (NUMBER,), ",": (COMMAS, NUMBER)}[decimal]
     known = (*numbers, BOOLEAN, TIME, DATES if dates is None else _dates(dates))
-    found = {name: _column(name, own, known) for name, own in cells.items()}
+    fitting = {"categorical": (), "time": known}
+    found = {name: _column(name, own, fitting.get(kinds.get(name, "time"), known[:-2])) for name, own in cells.items()}
     if decimal is None and COMMAS in (column.notation for column in found.values()):
-        return columns_of(cells, ",", dates)
+        return columns_of(cells, ",", dates, kinds)
     return found
 
 

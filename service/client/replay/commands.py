@@ -47,7 +47,7 @@ def entrants_of(text: str) -> list[Entrant]:
 def replay(
     *,
     given: FileOptions,
-    algorithm: Annotated[str, Option(metavar="ID", help="As GET /algorithms lists them.")] = "auto",
+    algorithm: Annotated[str | None, Option(metavar="ID", help="As GET /algorithms lists them; default: auto.")] = None,
     param: Params = None,
     row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Row ids; each is learned once.")] = None,
     predictions: Annotated[
@@ -60,19 +60,28 @@ def replay(
 
     Each row is predicted first, then learned; all figures are of predictions made before the label was known. The first
     cells of a column decide how it is read: as numbers, also with a decimal comma, true and false, times, dates, or
-    strings (hashed categories). Without --url a private service in a temporary directory does the work.
+    strings (hashed categories). Without --url a private service in a temporary directory does the work. A model that is
+    there goes on as it is, unless options say what it should be.
     """
     if predictions is not None and Path(predictions.name).resolve() == given.file.resolve():
         raise BadParameter("--predictions is the file that is read")
-    entrant, table = Entrant(algorithm, algorithm, dict(param or ())), Table(given, row_id)
+    table = Table(given, row_id)
     sessions = private.session() if service.url is None else service.session(patient=True)
     writer = None if predictions is None else csv.writer(predictions)  # fails if the file cannot be written
     with sessions as session:
-        there = session.found(given.model) or {"rows": 0, "config": {"task": None}}
-        body = given.body(table, given.task or there["config"]["task"])
+        there = session.found(given.model) or {"rows": 0, "config": {}}
+        config, before = there["config"], there["rows"]
+        goes_on = config and not (algorithm or param or given.configures)
+        if goes_on:
+            table.declare(session.declared(given.model))
+            algorithm, given = config["algorithm"], replace(given, cost=[*(config.get("class_costs") or {}).items()])
+        given.say(f"{table}")
+        body = config if goes_on else given.body(table, given.task or config.get("task"))
+        entrant = Entrant(algorithm or "auto", algorithm or "auto", dict(param or ()))
         done = FilePass(session, given, table, body, [entrant], writer)
-        done.create()
-        if before := there["rows"]:
+        if not goes_on:
+            done.create()
+        if before:
             given.say(f"{given.model} has learned {counted(before)} already: going on from there")
         done.run()
     document, metrics = _reported(done), done.entrants[0].metrics
@@ -103,6 +112,7 @@ def compare(
     elif given.plot is None:
         given = replace(given, plot=Path(f"compare-{given.model}.svg"))
     table = Table(given)
+    given.say(f"{table}")
     with private.session(ONEPASS_CHALLENGERS_MAX=str(CONTENDERS_MAX)) as session:
         body = given.body(table, given.task)
         done = FilePass(session, given, table, body, algorithms or entrants_of(USUAL[body["task"]]))
@@ -181,6 +191,8 @@ def evaluate(
     """
     table = Table(given)
     with service.session(patient=True) as session:
+        table.declare(session.declared(model))
+        given.say(f"{table}")
         path = path_of(model, "evaluate")
         answers = [part.send(session, path, table.queries) for part in table.batches(batch)]
     metrics, version = combined([one["metrics"] for one in answers]), answers[-1]["version"]

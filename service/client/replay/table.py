@@ -101,7 +101,7 @@ class Batch(NamedTuple):
 
 
 class Table:
-    """A file with a header and rows, which is read once; it says how.
+    """A file with a header and rows, which is read once.
 
     By default the separator is that of the header, and the encoding is UTF-8, UTF-16 if it has a byte order mark, or
     else Windows-1252. ``queries``: parameters of a request that name columns, which are no features. ``skipped``: rows
@@ -123,14 +123,25 @@ class Table:
         if "" in names:
             raise Failed(f"{self.name}: column {self._header.index('') + 1} has no name in the header")
         self._need(names, [*self.queries.values(), *(names if len({*names}) < len(names) else ())])
-        cells = {name: [row[name] for row, _ in self._sample] for name in names}
-        self.columns = columns_of(cells, given.decimal, given.date_format)
-        self.features = [column for name, column in self.columns.items() if name not in self.queries.values()]
+        self._cells = {name: [row[name] for row, _ in self._sample] for name in names}
+        self.columns = columns_of(self._cells, given.decimal, given.date_format)
         if given.skip_unlabelled and not self.columns[given.label].given:
             first = f"{len(self._sample):,}"
             raise Failed(f"{self.name}: none of its first {first} rows has a label in column {given.label!r}")
+
+    def declare(self, features: Mapping[str, Any]) -> None:
+        """Read the features as a model has them, which knows those that are no plain numbers."""
+        kinds = {column.name: features.get(column.name, {}).get("type", "number") for column in self.features}
+        self.columns = columns_of(self._cells, self._given.decimal, self._given.date_format, kinds)
+
+    @property
+    def features(self) -> list[Column]:
+        """The columns that are features."""
+        return [column for name, column in self.columns.items() if name not in self.queries.values()]
+
+    def __str__(self) -> str:
         apart = {name: use for use, name in self.queries.items()}
-        given.say(f"{self.name}: {self.form}\n{described(self.columns, apart, self._dropped)}")
+        return f"{self.name}: {self.form}\n{described(self.columns, apart, self._dropped)}"
 
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
         for name in names:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import httpx
 import pytest
@@ -255,3 +256,38 @@ def test_what_a_terminal_would_obey_is_replaced(shell: Shell, url: str) -> None:
     shown = shell("show", "sly")[1]
     assert "\x1b" not in shown
     assert "[2Jgone [bold]x" in shown
+
+
+SIZES = {"name": "size", "type": "categorical", "categories": ["1,5", "2,5"]}
+DAYS = {"name": "day", "type": "categorical", "categories": ["01.02.2026", "02.02.2026"]}
+FOUND: dict[str, dict] = {
+    "found-bare": {"task": "classification"},
+    "found-costly": {"task": "classification", "algorithm": "rls", "missing": "mean", "class_costs": {"c1": 3}},
+    "found-declared": {
+        "task": "classification",
+        "algorithm": "rls",
+        "features": [SIZES, DAYS, "x"],
+        "unknown": "error",
+    },
+}
+"""Models that replay would create otherwise."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_model_that_is_there_goes_on_as_it_is(
+    tmp_path: Path, replay: Shell, shell: Shell, url: str, name: str
+) -> None:
+    """Without options that say otherwise: the task is its own, its categories are the cells as they are."""
+    httpx.put(f"{url}/models/{name}", json=FOUND[name]).raise_for_status()
+    config, file = httpx.get(f"{url}/models/{name}").json()["config"], tmp_path / "found.csv"
+    lines = [f"{one},5;0{one}.02.2026;{at % 7}.25;c{one}\n" for at, one in enumerate(Random(7).choices((1, 2), k=80))]
+    file.write_text("size;day;x;y\n" + "".join(lines))
+    status, said, complained = replay(file, "--name", name, "--plot", tmp_path / "chart.svg")
+    assert (0, "") == (status, complained)
+    assert f"found.csv: {config['algorithm']}\n" in said
+    model = httpx.get(f"{url}/models/{name}").json()
+    assert (80, config) == (model["rows"], model["config"])
+    status, told, _ = shell("evaluate", file, "--label", "y", "--model", name, "--json")
+    assert (0, True) == (status, json.loads(told)["metrics"]["accuracy"] > 0.9)
+    status, _, complained = replay(file, "--name", name, "--algorithm", "dfop")
+    assert (1, True) == (status, "exists with another configuration" in complained)
