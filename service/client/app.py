@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{shown}: {error.filename or 'it cannot go on'}: {error.strerror or error}", file=sys.stderr)
         return 1
     except Interrupted as interrupted:
-        print(f"{shown}: interrupted", file=sys.stderr)
+        print(f"{shown}: interrupted", *interrupted.args[1:], sep="", file=sys.stderr)
         return 128 + int(interrupted.args[0])
 
 

@@ -24,4 +24,7 @@ class Misused(Failed):
 
 
 class Interrupted(SystemExit):
-    """A signal, the argument, ends the command, and with it everything that the command started."""
+    """A signal, the argument, ends the command, and with it everything that the command started.
+
+    A second argument continues the message.
+    """

@@ -158,7 +158,7 @@ class Session(httpx.Client):
     ) -> None:
         headers = {b"Authorization": f"Bearer {key}".encode()} if key else {}
         super().__init__(base_url=url, headers=headers, timeout=TIMEOUT_S, **how)
-        self.url, self.patience_s, self._stays, self._answered = url, patience_s, stays, False
+        self.url, self.patience_s, self.stays, self._answered = url, patience_s, stays, False
 
     def send(self, request: httpx.Request, **how: Any) -> httpx.Response:
         """Send a request, with retries; ``Refused`` if it is refused, ``Failed`` for a wrong key or no answer."""
@@ -173,7 +173,7 @@ class Session(httpx.Client):
                 if is_gone or not response.is_error:
                     return response
                 response.read()
-                failed: Failed = Refused(response, explains=self._stays)
+                failed: Failed = Refused(response, explains=self.stays)
                 if response.status_code == codes.UNAUTHORIZED:
                     failed = Failed(f"{failed}\n  the key is given by --key or ONEPASS_API_KEY")
                 is_sent |= response.status_code != codes.TOO_MANY_REQUESTS

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from typer import BadParameter, Option
 
 from service.client.display import counted, spelt
-from service.client.failures import Failed
+from service.client.failures import Failed, Interrupted
 from service.client.options import Costs, Missing, Task, model_name
 from service.client.replay import chart
 from service.client.replay.chart import Curve
@@ -99,7 +99,28 @@ class FilePass:
                 raise Failed(f"{one.algorithm}: {refused}") from None
 
     def run(self) -> None:
-        """Send every row, then get the metrics of each algorithm; ``Failed`` names the lines that were refused."""
+        """Send every row, then get the metrics of each algorithm.
+
+        ``Failed`` names the lines that were refused or malformed; it and ``Interrupted`` say what was learned before.
+        """
+        try:
+            self._send()
+        except Failed as failed:
+            raise Failed(f"{failed}{self._so_far}") from None
+        except Interrupted as interrupted:
+            so_far = self._so_far and f"{self._so_far}; the request of that moment may have been learned as well"
+            raise Interrupted(*interrupted.args, so_far) from None
+        self._measure()
+
+    @property
+    def _so_far(self) -> str:
+        """How many rows a model that stays has learned, and how to go on; empty if there are none."""
+        if not (self.rows and self.session.stays):
+            return ""
+        how = "the same command goes on" if "id" in self.table.queries else "go on with the rows after them"
+        return f"\n  {counted(self.rows)} before that: learned by model {self.given.model}; {how}"
+
+    def _send(self) -> None:
         is_class, sampled = self.body["task"] == "classification", self.given.plot is not None and self.given.cost
         size = min(self.given.batch, SAMPLED_ROWS) if sampled else self.given.batch
         asks = self.writer is not None and is_class  # only predict answers with probabilities
@@ -108,13 +129,7 @@ class FilePass:
         began, told_s, sample_at, losses = time.perf_counter(), 0.0, 0.0, list[float]()
         for batch in self.table.batches(1 if asks else size):
             share = self._share(batch) if asks else ""
-            try:
-                answer = batch.send(self.session, path_of(self.given.model, "feedback", "batch"), self.table.queries)
-            except Failed as failed:
-                before = (
-                    f"\n  {counted(self.rows)} before that: learned by model {self.given.model}" if self.rows else ""
-                )
-                raise Failed(f"{failed}{before}") from None
+            answer = batch.send(self.session, path_of(self.given.model, "feedback", "batch"), self.table.queries)
             if self.writer is not None:
                 self.writer.writerows(self._lines(batch, answer, share))
             losses += [one for one in answer["losses"] if one is not None]
@@ -131,7 +146,6 @@ class FilePass:
                 for one in self.entrants:
                     one.costs.append((self.rows, one.metrics["window"]["costs"]["mean"]))
                 self._constant.append((self.rows, self.entrants[0].metrics["window"]["costs"]["constant"]))
-        self._measure()
 
     def __str__(self) -> str:
         return f"{counted(self.rows)} in {self.seconds:.2f} s: {self.rows / max(self.seconds, 1e-9):,.0f} rows/s"
