@@ -83,7 +83,7 @@ class Service:
         key, parts = (self.key or "").strip(), urlsplit(self.address)
         if not key.isprintable():
             raise Misused("--key or ONEPASS_API_KEY: the key has a line break or another control character")
-        # Without https there is nothing to verify, and reading the authorities would take 40 ms.
+        # Without https there is nothing to verify, and reading the authorities (or SSL_CERT_FILE) would take 40 ms.
         trusted: ssl.SSLContext | bool = parts.scheme == "https" and httpx.create_ssl_context()
         at = f"--ca {self.ca}"
         try:

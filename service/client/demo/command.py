@@ -24,21 +24,11 @@ STEP_S, FASTEST_S = 1.0, 0.05
 LOOK_EVERY = 3  # steps between two looks at the marks of a model
 
 
-def _number(given: float) -> float:
-    if math.isnan(given):
-        raise BadParameter("is not a number")
-    return given
-
-
-Speed = Annotated[float, Option(min=0.01, max=1000, callback=_number, help="Multiplies the rows per second.")]
-Seconds = Annotated[float, Option("--for", min=0, callback=_number, help="Stop after this many seconds.")]
-
-
 def demo(
     *,
     port: Annotated[int | None, Option(min=0, max=65535, help="Port of the page; default: ONEPASS_PORT.")] = None,
-    speed: Speed = 1.0,
-    seconds: Seconds = math.inf,
+    speed: Annotated[float, Option(min=0.01, max=1000, help="Multiplies the rows per second.")] = 1.0,
+    seconds: Annotated[float, Option("--for", min=0, help="Stop after this many seconds.")] = math.inf,
     as_json: Annotated[bool, Option("--json", help="Print each event as {seconds, model, event}.")] = False,
     service: Running,
 ) -> None:
@@ -51,6 +41,8 @@ def demo(
     Without --url the demo starts its own service on that port or a free one, with its data in a temporary directory.
     With --url it feeds a running service, and deletes its models at the end.
     """
+    if math.isnan(speed + seconds):  # which no bound refuses
+        raise BadParameter("--speed and --for take numbers")
     out = sys.stderr if as_json else sys.stdout
     own, models = service.url is None, demo_models()
     if own:

@@ -71,7 +71,8 @@ def replay(
     with sessions as session:
         there = session.found(given.model) or {"rows": 0, "config": {}}
         config, before = there["config"], there["rows"]
-        goes_on = config and not (algorithm or param or given.configures)
+        asked = algorithm or param or given.task or given.cost or given.missing or given.lags
+        goes_on = config and not asked
         if goes_on:
             table.declare(session.declared(given.model))
             algorithm, given = config["algorithm"], replace(given, cost=[*(config.get("class_costs") or {}).items()])

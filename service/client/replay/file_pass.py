@@ -54,11 +54,6 @@ class FileOptions(ReadOptions):
         stem = self.file.name.removesuffix(".gz").removesuffix(".csv").removesuffix(".parquet")
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
 
-    @property
-    def configures(self) -> bool:
-        """Whether an option says what the model should be."""
-        return bool(self.task or self.cost or self.missing or self.lags)
-
     def body(self, table: Table, task: str | None) -> dict[str, Any]:
         """The file's part of a configuration; says whether labels that are numbers are classes."""
         label, costs = table.columns[self.label], dict(self.cost or ())
