@@ -7,7 +7,7 @@ Of the last W = 500 rows with their labels, the k = 7 nearest to a row x by Eucl
     numbers   sum_j w_j y_j / sum_j w_j                   with the weighted deviation of their labels
 
 Before the first row classes are equally probable, and the number is 0. Columns should be on one scale; values count
-within +-1e6, labels within +-1e300. Of rows at the same distance the older one counts.
+within +-1e6, labels within +-1e300. Of rows at the same distance the later one counts.
 
 Source: Fix, Hodges: Discriminatory Analysis, 1951; a window for streams: Losing, Hammer, Wersing: KNN classifier with
 self adjusting memory, ICDM 2016, which keeps more than the last rows.
@@ -31,12 +31,12 @@ _NEAR = 0.05
 
 
 @njit(cache=True, nogil=True)
-def _nearest(x: Floats, held: Floats, count: int, total: Floats, near: Ints, apart: Floats) -> int:
-    """The rows nearest to x (d,) among the first ``count`` of ``held`` (d, w) and their squared distances, in order.
+def _nearest(x: Floats, held: Floats, rows: int, total: Floats, near: Ints, apart: Floats) -> int:
+    """Those of the rows ``held`` (d, w) that are nearest to x (d,), and their squared distances, in order.
 
     All distances are added up column by column, in ``total`` (W,): such loops become vector instructions.
     """
-    found, farthest = 0, np.inf
+    found, farthest, count, last = 0, np.inf, min(rows, WINDOW), (rows - 1) % WINDOW
     for i in range(count):
         total[i] = 0.0
     for j in range(x.shape[0]):
@@ -44,7 +44,8 @@ def _nearest(x: Floats, held: Floats, count: int, total: Floats, near: Ints, apa
         for i in range(count):
             away = own - column[i]
             total[i] += away * away
-    for i in range(count):
+    for age in range(count):
+        i = last - age if age <= last else last - age + count
         if total[i] < farthest:
             at = found if found < NEIGHBOURS else NEIGHBOURS - 1
             while at > 0 and apart[at - 1] > total[i]:
@@ -96,7 +97,7 @@ def answer_and_keep(
     """
     near, apart, total = np.empty(NEIGHBOURS, dtype=np.int64), np.empty(NEIGHBOURS), np.empty(WINDOW)
     for i in range(X.shape[0]):
-        found = _nearest(X[i], held, min(rows, WINDOW), total, near, apart)
+        found = _nearest(X[i], held, rows, total, near, apart)
         _answer(labels, near, apart, found, i, numbers, value, out)
         if y.shape[0]:
             at = rows % WINDOW
