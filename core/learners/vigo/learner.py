@@ -14,7 +14,7 @@ among the beta and the n rows, p of both together, v = p (1 - p), L = ln(2 / .05
 The error rate sees those.
 
 **Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. One outlier
-stays in the range and in the class's covariance for good: use ``scaling`` robust, or vigow.
+stays in the range and in the class's covariance for good, also in vigow: use ``scaling`` robust.
 
 All rows go through one compiled loop (kernels.py): the same bits however calls are cut.
 """
