@@ -98,7 +98,7 @@ class Broadcast:
         """Read forever; the supervisor restarts it if it dies."""
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         reached: StreamPosition | None = None
-        away = False
+        away = True  # until the first answer, also after a death of this task
         while True:
             try:
                 reached = reached or await self._stream.newest()

@@ -14,7 +14,6 @@ from core.model import STATE_VERSION, Summary
 from service.errors import Unavailable
 from service.store.keys import DRIFT_PUBLISHED, INDEX, TOMBSTONES, ModelKeys, meta_key
 from service.store.log import codec
-from service.store.log.appends import failed
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
@@ -204,7 +203,7 @@ class Catalog:
         Returns what ``summaries.write_call`` says, Unavailable if the store did not answer, or cannot.
         """
         results = await self._connection.run([write_call(write) for write in writes])
-        return [failed(result) if isinstance(result, Exception) else int(result) for result in results]
+        return [result if isinstance(result, Unavailable) else int(result) for result in results]
 
     async def _page(
         self, limit: int, after: str | None, wanted: Wanted | None, steps: float = math.inf
@@ -233,7 +232,7 @@ class Catalog:
         found: list[_Row] = []
         for (name, incarnation), answer in zip(pairs, await self._connection.run(calls, quick=True), strict=True):
             if isinstance(answer, Exception):
-                raise failed(answer)
+                raise answer
             if answer[0] == incarnation.encode():
                 found.append((name, incarnation, answer[1], answer[2]))
         return found

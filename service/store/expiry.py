@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from service.errors import Unavailable
 from service.store.keys import ModelKeys
-from service.store.log.appends import failed
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
@@ -35,6 +34,6 @@ async def sweep(connection: Connection, models: Sequence[tuple[str, str]], most:
         own = (keys.meta, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due)
         calls.append(Call(EXPIRE, own, (incarnation, most)))
     return [
-        failed(found) if isinstance(found, Exception) else Swept(found[0], found[1], most in found)
+        found if isinstance(found, Unavailable) else Swept(found[0], found[1], most in found)
         for found in await connection.run(calls)
     ]

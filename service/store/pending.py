@@ -7,7 +7,7 @@ from typing import Any, Literal
 from service.errors import Unavailable
 from service.store.due_labels import DueLabels
 from service.store.keys import LABEL, ROW, ModelKeys, raw, text
-from service.store.log.appends import RememberedIds, SeenId, decode_seen, failed, remembered_ids
+from service.store.log.appends import RememberedIds, SeenId, decode_seen, remembered_ids
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.redis.node import Command
@@ -120,8 +120,8 @@ def _track_call(item: Track) -> Call:
 
 
 def _tracked(result: Any) -> TrackOutcome:
-    if isinstance(result, Exception):
-        return failed(result)
+    if isinstance(result, Unavailable):
+        return result
     if isinstance(result, list):
         return remembered_ids(*result)
     return None if result is None else _OUTCOMES[result]

@@ -21,7 +21,6 @@ from typing import Any
 from core.drift.outbox import AlarmPosition
 from service.store.drift.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, TOMBSTONES, ModelKeys
-from service.store.log.appends import failed
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
@@ -60,7 +59,8 @@ class DriftStream:
         args: list[bytes | str | int] = [ModelKeys(name, incarnation).member(), name, self._kept, _text(after)]
         for each in alarms:
             args += (_text(each.alarm), each.event_id, each.time_ms, each.mark, each.body)
-        reached, added = await self._run(Call(_PUBLISH, (DRIFT, DRIFT_ALARMS, TOMBSTONES, DRIFT_PUBLISHED), args))
+        own = (DRIFT, DRIFT_ALARMS, TOMBSTONES, DRIFT_PUBLISHED)
+        reached, added = await self._connection.one(Call(_PUBLISH, own, args))
         if reached == b"gone":
             return None, 0
         version, index, joined = map(int, reached.split(b"-"))
@@ -71,13 +71,8 @@ class DriftStream:
         keys = ModelKeys(name, incarnation)
         place = (incarnation, version, FIRST_UNLABELLED, UNLABELLED_KEPT, UNLABELLED_PAUSE_MS)
         args = (keys.member(), name, self._kept, *place, time_ms, body.removeprefix(b"{"))
-        return bool(await self._run(Call(_ADD_UNLABELLED, (DRIFT, DRIFT_ALARMS, TOMBSTONES, keys.unlabelled), args)))
-
-    async def _run(self, call: Call) -> Any:
-        (answer,) = await self._connection.run([call])
-        if isinstance(answer, Exception):
-            raise failed(answer)
-        return answer
+        own = (DRIFT, DRIFT_ALARMS, TOMBSTONES, keys.unlabelled)
+        return bool(await self._connection.one(Call(_ADD_UNLABELLED, own, args)))
 
     # ---------------------------------------------------------------- reading
 

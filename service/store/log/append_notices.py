@@ -16,7 +16,7 @@ from service.errors import StoreDown, StoreFull
 from service.store.keys import ModelKeys
 from service.store.redis.connection import Connection
 from service.store.redis.node import Line
-from service.store.redis.redis_errors import unavailable
+from service.store.redis.redis_errors import translated, unavailable
 
 QUIET_S = 2.0  # a connection that has been silent for this long is pinged
 CHANNELS_MAX = 500  # most channels in one command
@@ -99,7 +99,7 @@ class AppendNotices:
             self.hearing = False
             self._subscribed.clear()
             line.end(ConnectionError("closed"))
-        raise unavailable(failure.result()) or failure.result()
+        raise translated(failure.result())
 
     def _hear(
         self,

@@ -1,6 +1,5 @@
 """Writing to logs, by two scripts: APPEND adds an entry, RECORD stores answers to ids."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -9,7 +8,7 @@ import msgspec
 from msgspec import structs
 
 from core.model import STATE_VERSION
-from service.errors import StoreDown, Unavailable, WritersFull
+from service.errors import Unavailable, WritersFull
 from service.store.keys import TEXT, cached_keys
 from service.store.log.entries import Code, RawEntry, entries, name_of
 from service.store.lua import script
@@ -29,8 +28,6 @@ APPEND = script(
     WRITER_LIFE_MS=WRITER_LIFE_MS, WRITERS_MAX=WRITERS_MAX,
 )  # fmt: skip
 RECORD = script("basics", "join", "record")
-
-_log = logging.getLogger(__name__)
 
 Status = Literal["added", "seen", "full", "stateless"]
 
@@ -194,7 +191,7 @@ class LogWriter:
         for at in range(0, len(answers), RECORDED_AT_ONCE):
             calls = [*map(_record_call, answers[at : at + RECORDED_AT_ONCE])]
             results = await self._connection.run(calls)
-            known += [failed(one) if isinstance(one, Exception) else one[0] == b"ok" for one in results]
+            known += [one if isinstance(one, Unavailable) else one[0] == b"ok" for one in results]
         return known
 
 
@@ -242,8 +239,8 @@ def _record_call(answers: Answers) -> Call:
 
 def _appended(request: Append, result: Any) -> Appended | Unavailable:
     """The result of an append, or the store's error."""
-    if isinstance(result, Exception):
-        return failed(result)
+    if isinstance(result, Unavailable):
+        return result
     if isinstance(result, UnreplicatedResult):
         appended = _appended(request, result.result)
         return structs.replace(appended, safe=False) if isinstance(appended, Appended) else appended
@@ -266,16 +263,6 @@ def _appended(request: Append, result: Any) -> Appended | Unavailable:
         return Appended("foreign", head, head_uid)
     reaches_made = bool(complete) and len(after) == len(found)
     return Appended(code, head, head_uid, made or None, time_ms, outs, after, reaches_made)
-
-
-def failed(error: Exception) -> Unavailable:
-    """The error of one model among many; unexpected errors are logged."""
-    if isinstance(error, Unavailable):
-        return error
-    _log.error("unexpected answer of the store: %s", error)
-    down = StoreDown("the store gave an unexpected answer")
-    down.__cause__ = error
-    return down
 
 
 def remembered_ids(count: int, first_due_ms: int, now_ms: int) -> RememberedIds:

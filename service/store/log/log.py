@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from service.store.keys import ModelKeys, cached_keys, raw
-from service.store.log.appends import SOON_BYTES_MAX, LogWriter, SeenId, decode_seen, failed
+from service.store.log.appends import SOON_BYTES_MAX, LogWriter, SeenId, decode_seen
 from service.store.log.entries import Code, ReadOn, read_on
 from service.store.lua import script
 from service.store.redis.connection import Call
@@ -94,7 +94,7 @@ class Log(LogWriter):
         call = Call(READ_AFTER, (keys.meta, keys.log), args)
         (result,) = await self._connection.run([call], quick=quick, large_bytes=large_bytes)
         if isinstance(result, Exception):
-            raise failed(result)
+            raise result
         return read_on(result, version)
 
     async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[SeenId | None]:

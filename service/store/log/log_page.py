@@ -11,7 +11,6 @@ decoded.
 from typing import NamedTuple
 
 from service.store.keys import ModelKeys
-from service.store.log.appends import failed
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
@@ -40,9 +39,7 @@ async def read_back(connection: Connection, name: str, incarnation: str, newest:
     found: list[LoggedEntry] = []
     while len(found) < limit and newest > 0:
         args = (incarnation, newest, min(limit - len(found), ENTRIES_AT_ONCE), BYTES_AT_ONCE)
-        (part,) = await connection.run([Call(_PAGE, (keys.meta, keys.log, keys.states), args)])
-        if isinstance(part, Exception):
-            raise failed(part)
+        part = await connection.one(Call(_PAGE, (keys.meta, keys.log, keys.states), args))
         if part is None:
             return []
         found += [_entry(*item) for item in part[0]]

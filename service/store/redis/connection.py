@@ -18,7 +18,7 @@ from redis import exceptions
 from service.errors import StoreDown, StoreFull
 from service.store.keys import NOTHING
 from service.store.redis.node import Command, Line, Node
-from service.store.redis.redis_errors import unavailable, word_of
+from service.store.redis.redis_errors import translated, unavailable, word_of
 from service.store.redis.topology import topology
 from service.store.redis.url import parse
 
@@ -96,8 +96,7 @@ class Connection:
                 time than the timeout, in proportion.
 
         Returns:
-            Per call its answer or ``Unreplicated``, or StoreDown, or StoreFull, or the library's error where that is a
-            bug of ours.
+            Per call its answer or ``Unreplicated``, or StoreDown, or StoreFull; see ``redis_errors.translated``.
         """
         if not calls:  # the lane would wait for an answer that never comes
             return []
@@ -105,7 +104,7 @@ class Connection:
         results = await (self._spread(calls, way) if sole is None else self._send(sole, calls, way))
         for at, result in enumerate(results):
             if isinstance(result, Exception):
-                results[at] = meant = unavailable(result) or result
+                results[at] = meant = translated(result)
                 self._note(meant)
         return results
 
@@ -163,7 +162,7 @@ class Connection:
             return await node.subscriber(hear)
         except (exceptions.RedisError, OSError) as error:
             self.topology.failed(error)
-            raise unavailable(error) or error from error
+            raise translated(error) from error
 
     async def listeners(self, channels: Sequence[str]) -> list[int]:
         """How many connections have subscribed to each channel, at all servers; zeros where the store does not tell."""
@@ -222,8 +221,6 @@ class Connection:
             else:
                 results = await (node.send_quick if way.quick else node.send)(commands)
         except (exceptions.RedisError, OSError) as error:
-            if unavailable(error) is None:
-                raise
             self.topology.failed(error)
             return [error] * len(calls)
         if len(commands) > len(calls):
@@ -254,7 +251,7 @@ class Connection:
         for failure in failures:
             self.topology.failed(failure)
         if not answers:
-            raise unavailable(failures[0]) or failures[0]
+            raise translated(failures[0])
         for part in chain.from_iterable(answers):
             if isinstance(part, Exception):
                 meant = unavailable(part)

@@ -1,12 +1,13 @@
-"""Errors of the store translated: StoreDown where it is down or cannot, StoreFull where it only has no room to write,
-unchanged where they are a bug of ours.
-"""
+"""Errors of the store translated: StoreDown where it is down or cannot, StoreFull where it only has no room."""
 
+import logging
 import re
 
 from redis import exceptions
 
-from service.errors import StoreDown, StoreFull
+from service.errors import StoreDown, StoreFull, Unavailable
+
+logger = logging.getLogger(__name__)
 
 _FULL = {
     "OOM": "the store is out of memory: writes fail, reads still work; raise its maxmemory or delete models",
@@ -27,6 +28,7 @@ _CANNOT = {
     "NOAUTH": "the store asks for credentials",
     "WRONGPASS": "the store rejects the credentials",
     "ERR AUTH": "the store rejects the credentials",
+    "ERR max number of clients": "the store has no connection left: raise its maxclients",
     "NOPERM": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",
 }
@@ -68,3 +70,17 @@ def unavailable(error: BaseException) -> StoreDown | StoreFull | None:
     if isinstance(error, exceptions.ConnectionError | OSError):
         return StoreDown("the store cannot be reached")
     return None
+
+
+def translated(error: BaseException) -> Unavailable:
+    """What ``error`` means for a caller; one that is not known, such as foreign data under our keys, is logged.
+
+    It is a StoreDown, with the error as its cause, since what is stored may be as it should be: it never takes a model
+    out of service.
+    """
+    if (meant := error if isinstance(error, Unavailable) else unavailable(error)) is not None:
+        return meant
+    logger.error("unexpected answer of the store: %s", error)
+    down = StoreDown("the store gave an unexpected answer")
+    down.__cause__ = error
+    return down

@@ -1,13 +1,16 @@
 """Drift events live: order, resumption at any replica, gaps, filters, keys, bounds, and the end."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from fastapi.sse import KEEPALIVE_COMMENT
 
 from service.api.drift import event_stream
 from service.errors import StoreDown
+from service.runtime.broadcast import Broadcast
 from service.store.drift.drift import DriftStream
+from service.store.drift.events import START
 from service.store.keys import DRIFT, DRIFT_PUBLISHED
 from tests.alarms import JOINS
 from tests.service.api_fixtures import problem
@@ -277,3 +280,24 @@ async def test_a_service_that_stops_ends_its_streams(start):
         await client.over()
         assert client.ended
     problem(await api.ask("GET", "/drift/stream"), 503)
+
+
+async def test_a_reader_that_died_while_the_store_was_away_says_when_it_is_back():
+    """What the store has lost meanwhile is published again, as after an absence that the reader has outlived."""
+    found, returned = [StoreDown("away"), RuntimeError("a bug"), [], [], RuntimeError("the end")], []
+
+    async def news(_reached, _limit):
+        answer = found.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def newest():
+        return START
+
+    broadcast = Broadcast(SimpleNamespace(newest=newest, news=news))
+    broadcast.on_return = lambda: returned.append(len(found))
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            await broadcast.run()
+    assert [2] == returned

@@ -183,3 +183,18 @@ async def test_a_read_that_begins_to_wait_too_late_is_told(start, store_url, way
         await _is_lost(api, path)
     with pytest.raises(NotFound if way == "deleted" else ModelLost):
         await replica.wait_for_version(100)
+
+
+async def test_foreign_data_takes_no_model_out_of_service(start, store_url, caplog):
+    """Each request is told that the store is at fault, and the next one finds the model once that is mended."""
+    api = await start()
+    path = await api.new(DFOP)
+    await api.post(f"{path}/feedback", _row(1))
+    meta = ModelKeys(path.rpartition("/")[2], "").meta
+    await _ask(store_url, ("RENAME", meta, "aside"), ("SET", meta, "foreign"))
+    again = await start()
+    problem(await again.ask("GET", path), 503)
+    problem(await api.ask("GET", f"{path}?consistency=strong"), 503)
+    assert "WRONGTYPE" in caplog.text
+    await _ask(store_url, ("RENAME", "aside", meta))
+    assert [1, 1] == [(await each.get(f"{path}?consistency=strong"))["rows"] for each in (again, api)]

@@ -18,7 +18,7 @@ from service.store.keys import ModelKeys
 from service.store.log.log import Head, Log
 from service.store.pending import Pending
 from service.store.redis.connection import Call, Connection, Script
-from service.store.redis.redis_errors import reply_error, unavailable
+from service.store.redis.redis_errors import reply_error, translated, unavailable
 from service.store.redis.url import parse
 from service.store.states.snapshots import Snapshots
 from tests.listening import listening
@@ -69,6 +69,35 @@ async def test_nothing_is_sent_twice(hangs_up):
         (answer,) = await connection.run([Call(None, ("x",), ("SET", "x", "y"))], large_bytes=1)
         assert isinstance(answer, StoreDown)
         assert ["EVALSHA", "EVALSHA", "DEL", "SET"] == got
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("ERR max number of clients reached", "the store has no connection left: raise its maxclients"),
+        ("ERR something new", "the store gave an unexpected answer"),
+    ],
+)
+async def test_an_error_of_the_store_is_none_of_a_model(error, said, caplog):
+    """It has nothing for anybody, which every way of asking reports alike; an error that is not known is its cause."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            writer.write(f"-{error}\r\n".encode())
+            await reader.read()
+
+    async with listening(refuse) as port, connected(f"redis://127.0.0.1:{port}") as connection:
+        call = Call(None, ("x",), ("GET", "x"))
+        found = [(await connection.run([call], quick=quick, large_bytes=large))[0] for quick, large in ((1, 0), (0, 1))]
+        asked = [
+            connection.ask(call.args), connection.ping(), Catalog(connection).read("m"),
+            Log(connection).read_after("m", INCARNATION, 0, INCARNATION, 1, 1),
+        ]  # fmt: skip
+        found += await asyncio.gather(*asked, return_exceptions=True)
+    assert [(StoreDown, said)] * 6 == [(type(each), each.detail) for each in found]
+    known = unavailable(reply_error(error)) is not None
+    assert [known] * 6 == [each.__cause__ is None for each in found]
+    assert (0 if known else 6) == caplog.text.count("unexpected answer of the store: ERR something new")
 
 
 async def test_a_store_that_is_down_is_found_out_at_once():
@@ -158,7 +187,8 @@ async def test_calls_are_answered_in_order_and_fail_alone(connection):
     for run in (1, 2, 3):
         first, error, last = await connection.run(calls)
         assert (b"a", b"b") == (first, last)
-        assert isinstance(error, exceptions.ResponseError)
+        assert isinstance(error, StoreDown)
+        assert isinstance(error.__cause__, exceptions.ResponseError)
         assert [b"%d" % run] == await connection.ask(("GET", "runs"))
         if run == 2:
             await connection.ask(("SCRIPT", "FLUSH"))
@@ -281,9 +311,10 @@ def test_a_store_without_room_is_not_down(what, error):
         ValueError("MISCONF"),
     ],
 )
-def test_nothing_else_is_translated(error):
-    """A bug stays a bug, and a cancellation one."""
+def test_nothing_else_is_known(error):
+    """A bug is the cause of what a caller gets."""
     assert unavailable(error) is None
+    assert error is translated(error).__cause__
 
 
 @pytest.mark.parametrize(
