@@ -26,8 +26,9 @@ Durability = Literal["always", "everysec", "none", "unknown"]
 _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
 _DURABLE: dict[tuple[str, ...], Durability] = {("yes", "everysec"): "everysec", ("yes", "always"): "always"}
 FULL_SHOWN_S = 10.0  # how long a store that has refused a write for lack of room is taken for full
+_DEMOTED = ("READONLY", "UNBLOCKED")
 HOPS_MAX = 4  # how often a command follows a slot that moves
-_ELSEWHERE = ("MOVED", "READONLY", "UNBLOCKED", "CLUSTERDOWN")  # errors after which the topology is looked up again
+_ELSEWHERE = ("MOVED", "CLUSTERDOWN", *_DEMOTED)  # errors after which the topology is looked up again
 
 
 class Script:
@@ -231,8 +232,10 @@ class Connection:
         for at, result in enumerate(results):
             if isinstance(result, exceptions.NoScriptError):
                 lost.append(at)
-            elif isinstance(result, Exception) and word_of(result) in _ELSEWHERE:
+            elif isinstance(result, Exception) and (word := word_of(result)) in _ELSEWHERE:
                 self.topology.failed(result)
+                if word in _DEMOTED:
+                    node.renew()
         if lost and not load:
             again = [calls[at] for at in lost]
             scripts = {call.script for call in again if call.script is not None}

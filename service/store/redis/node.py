@@ -8,6 +8,7 @@ that of a later call.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -76,6 +77,12 @@ class Line(asyncio.Protocol):
             if not future.done():
                 future.set_exception(error)
 
+    def retire(self, error: Exception) -> None:
+        """Send nothing more, and close when nobody waits."""
+        self.ended = self.ended or error
+        if not self._waiting:
+            self.end(error)
+
     # ---------------------------------------------------------------- what the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:  # noqa: D102
@@ -104,6 +111,8 @@ class Line(asyncio.Protocol):
             replies, self._replies = self._replies, []
             if not future.done():
                 future.set_result(replies)
+            if self.ended is not None and not self._waiting:
+                self.end(self.ended)
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: D102
         self.end(error or ConnectionError("connection lost"))
@@ -138,6 +147,7 @@ async def connect(where: AbstractConnection, timeout_s: float) -> Line:
 
 LARGE_CONNECTIONS_MAX = 4
 """Connections for large calls: apart from the pool, which they would otherwise fill while others wait for a place."""
+RENEW_S = 1.0  # least time between two renewals of a server's connections
 LARGE_BYTES_PER_S = 4 * 2**20  # the rate that a large call is given time for, on top of the timeout
 
 
@@ -190,7 +200,7 @@ class Node:
         self._quick: Line | None = None
         self._connecting = asyncio.Lock()
         self._pool, self._large = Pool(self._made, connections_max), Pool(self._made, LARGE_CONNECTIONS_MAX)
-        self._closed = False
+        self._closed, self._renewed = False, -math.inf
 
     async def send(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands in one round trip; errors that the server answers come as values.
@@ -231,6 +241,15 @@ class Node:
         line = await connect(self._where(), self._timeout_s)
         self._lines.add(line)
         return line
+
+    def renew(self) -> None:
+        """Let new connections take the place of all, at most once in RENEW_S: the server is no primary any more, and
+        the same address may lead to another one now.
+        """
+        if (now := asyncio.get_running_loop().time()) >= self._renewed + RENEW_S:
+            self._renewed = now
+            for line in [*self._lines]:
+                line.retire(ConnectionError("the server is no primary"))
 
     def close(self) -> None:
         """Close every connection; calls that wait fail."""

@@ -329,14 +329,14 @@ async def test_a_hint_that_the_store_does_not_take_is_dropped(api, monkeypatch, 
     path = await api.new({**DFOP, "watch": {**WATCH, "episode_rows": 0}})
     await track(api, path, 60, 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(api.app.context.drift, "_run", refusing)
+        patch.setattr(api.app.context.drift, "add_unlabelled", refusing)
         await track(api, path, 40, 5.0)
     await track(api, path, 60, -5.0)
     assert 1 == len((await api.get(f"{path}/drift"))["events"])
     assert "could not report" in caplog.text
 
 
-async def refusing(_):
+async def refusing(*_):
     """A store that is away."""
     raise StoreDown("the store does not answer")
 

@@ -1,0 +1,46 @@
+"""Which server a connection leads to, and whether it is one that can be used; servers of the tests' own."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from service.errors import StoreDown
+from service.store.redis.connection import Call
+from tests.listening import listening
+from tests.service.store.test_connection import connected
+from tests.service.store_fixtures import next_command
+from tests.service.waiting import until
+
+
+async def test_an_address_that_leads_to_another_primary_is_followed():
+    """Connections stay with the server that they were made to; what waits on one of them is answered first."""
+    primary, answered, left = "old", asyncio.Event(), []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server = primary
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while words := await next_command(reader):
+                if words[0] == b"BLPOP":
+                    await answered.wait()
+                writer.write(b"-READONLY\r\n" if (server, words[0]) == ("old", b"SET") else f"+{server}\r\n".encode())
+        left.append(server)
+
+    def call(verb: str) -> Call:
+        return Call(None, ("x",), (verb, "x"))
+
+    async with listening(talk) as port, connected(f"redis://127.0.0.1:{port}") as connection:
+        blocked = asyncio.create_task(connection.one(call("BLPOP")))
+        heard = asyncio.get_running_loop().create_future()
+        await connection.subscriber(heard.set_result)
+        assert [b"old", b"old"] == [await connection.one(call("GET")), *await connection.run([call("GET")], quick=True)]
+        primary = "new"
+        with pytest.raises(StoreDown, match="read-only replica"):
+            await connection.one(call("SET"))
+        assert [b"new"] == await connection.run([call("SET")], quick=True)
+        assert b"new" == await connection.one(call("SET"))
+        assert isinstance(await heard, ConnectionError)
+        answered.set()
+        assert b"old" == await blocked
+        assert b"new" == await connection.one(call("GET"))
+        await until(lambda: left == ["old"] * 4)
