@@ -134,10 +134,12 @@ class Connection:
             self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
 
     async def ping(self) -> None:
-        """Return if the store answers, and is no read-only replica; of a cluster, any node in charge of something."""
+        """Return if the store answers, and is no read-only replica; of a cluster, any node that finds it in order."""
         with suppress(StoreFull):  # it answers so while it cannot write to its disk
             if self.topology.sole is None:
-                await self._told(("PING",))
+                told = await self._told(("PING",), ("CLUSTER", "INFO"))
+                if told is not None and all(b"cluster_state:fail" in state for _, state in told):
+                    raise translated(exceptions.ClusterDownError(""))
             else:  # a replica that is read-only answers a ping, but deletes nothing, not even what is not there
                 await self.ask(("DEL", NOTHING))
 

@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 LOOK_S = 0.1  # least time between two look-ups
 TRIES = 4  # sentinels, or nodes of a cluster, that one look-up has time to ask though most do not answer
 UNKNOWN = "looking up the store's servers"
-_FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError)
+_FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError, IndexError)
+"""What the client library raises where no server can be found; IndexError: a cluster's nodes have no slots yet."""
 
 Slots = list[ServerAddress | None]
 """The server of each slot; a list of one where one server has all keys."""
