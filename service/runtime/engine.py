@@ -113,7 +113,7 @@ class Engine:
         )
         self.models.attach = lambda replica: Actor(replica, shared)
         self.listing = Listing(store.catalog, self.models)
-        self.follower = Follower(self.models, self.notices, store.log)
+        self.follower = Follower(self.models, self.notices, store)
         self._meter = RowMeter()
         self.durability = "unknown"
         self.eviction_ok: bool | None = None

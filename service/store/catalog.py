@@ -1,7 +1,8 @@
 """The models that exist: a meta HASH each, and an index to list them by.
 
 The meta HASH decides. The index is written before it and cleared after it: it may name a model that does not exist
-(after a crash in between), but never lacks one that does; ``names`` looks up the meta of every member.
+(after a crash in between); ``names`` looks up the meta of every member. It lacks one that does only after a failover of
+its own server, until a process that holds the model lists it again.
 """
 
 import asyncio
@@ -104,7 +105,18 @@ class Catalog:
         if old is None or old[0] == incarnation.encode():
             return Existing(incarnation, config, created=True)
         await self._connection.ask(("ZREM", INDEX, keys.member()))  # ours will never be created
+        await self.relist([(name, old[0].decode())])
         return Existing(old[0].decode(), old[1], created=False)
+
+    async def relist(self, models: Sequence[tuple[str, str]]) -> None:
+        """List models again, by name and incarnation, that exist though the index lacks them."""
+        if not models:
+            return
+        (scores,) = await self._connection.ask(("ZMSCORE", INDEX, *map(" ".join, models)))
+        missing = [model for model, score in zip(models, scores, strict=True) if score is None]
+        if missing:  # one that is being deleted leaves the index last: it exists no more
+            living = await self._living(missing)
+            await self._connection.ask(*[("ZADD", INDEX, 0, f"{name} {own}") for name, own, *_ in living])
 
     async def read(self, name: str) -> ModelMeta | None:
         """The model of that name, or None."""

@@ -194,6 +194,9 @@ class LuaStore:
         score = self.data.scores.get(key, {}).get(member)
         return None if score is None else b"%d" % score
 
+    def _zmscore(self, key: str, *members: bytes) -> list[bytes | None]:
+        return [self._zscore(key, member) for member in members]
+
     def _zcard(self, key: str) -> int:
         return len(self.data.scores.get(key, {}))
 

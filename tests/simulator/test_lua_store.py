@@ -44,6 +44,7 @@ def _commands(draw):
         lambda: (draw.choice(("ZCOUNT", "ZRANGEBYSCORE", "ZREMRANGEBYSCORE")), "z", bound(), bound()),
         lambda: ("ZRANGEBYSCORE", "z", bound(), bound(), "WITHSCORES", "LIMIT", draw.randrange(2), draw.randrange(3)),
         lambda: ("ZCARD", "z"),
+        lambda: ("ZMSCORE", "z", name(), name()),
         lambda: ("ZPOPMIN", "z", draw.randrange(3)),
         lambda: ("ZADD", "lex", 0, name()),
         lambda: ("ZRANGEBYLEX", "lex", draw.choice(("-", "[b", "(b")), "+", "LIMIT", 0, draw.randrange(4)),

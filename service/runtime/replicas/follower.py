@@ -3,19 +3,21 @@
 A notice waits a few milliseconds before the follower acts on it: if the model is learning here as well, its next append
 returns what others have added, and nothing is left to read. The sweep compares the heads of all loaded models, a
 bounded number at a time. It finds what a lost notice, a broken connection or a failover has left: unread entries, a
-name that was deleted or given to another model, and a log whose tail is gone.
+name that was deleted or given to another model, a log whose tail is gone, and a model that the store's index lacks.
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from service.errors import OnepassError, StoreDown, Unavailable
 from service.runtime.backoff import Backoff
+from service.runtime.replicas.loader import Store
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import Replica
 from service.store.log.append_notices import AppendNotice, AppendNotices
-from service.store.log.log import Head, Log
+from service.store.log.log import Head
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +32,8 @@ AGAIN_S_MAX = 5.0
 class Follower:
     """Keeps the replicas of one process current."""
 
-    def __init__(self, models: ModelCache, notices: AppendNotices, log: Log) -> None:
-        self._models, self._notices, self._log = models, notices, log
+    def __init__(self, models: ModelCache, notices: AppendNotices, store: Store) -> None:
+        self._models, self._notices, self._store = models, notices, store
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
@@ -141,13 +143,16 @@ class Follower:
             part = names[self._swept : self._swept + SWEEP_MODELS]
             self._swept += SWEEP_MODELS
             await self._look(part)
+            with suppress(Unavailable):
+                found = [replica for name in part if (replica := self._models.peek(name)) is not None]
+                await self._store.catalog.relist([(replica.name, replica.incarnation) for replica in found])
 
     async def _look(self, names: Sequence[str]) -> None:
         """Compare replicas with the heads of their logs."""
         replicas = [found for name in names if (found := self._models.peek(name)) is not None]
         before = [(replica.version, replica.uid, replica.progress.head) for replica in replicas]
         try:
-            heads = await self._log.heads([replica.name for replica in replicas])
+            heads = await self._store.log.heads([replica.name for replica in replicas])
             vanished = [
                 (replica, head is not None)
                 for replica, head in zip(replicas, heads, strict=True)

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from service.errors import ModelLost, NotFound
-from service.store.keys import ModelKeys
+from service.store.keys import INDEX, ModelKeys
 from service.store.redis.connection import Connection
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.waiting import until
@@ -198,3 +198,16 @@ async def test_foreign_data_takes_no_model_out_of_service(start, store_url, capl
     assert "WRONGTYPE" in caplog.text
     await _ask(store_url, ("RENAME", "aside", meta))
     assert [1, 1] == [(await each.get(f"{path}?consistency=strong"))["rows"] for each in (again, api)]
+
+
+async def test_a_model_that_the_index_has_lost_is_listed_again(start, store_url):
+    """Its own server has it still: a failover of the index's took only its place there."""
+    api = await start()
+    path = await api.new(DFOP)
+    name = path.rpartition("/")[2]
+    await _ask(store_url, ("DEL", INDEX))
+
+    async def listed():
+        return name in [model["name"] for model in (await api.get("/models"))["models"]]
+
+    await until(listed)

@@ -38,6 +38,17 @@ async def test_a_taken_name_is_answered_with_who_has_it(connection, catalog):
     assert [[b"m inc1"]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
 
 
+async def test_a_model_that_the_index_lacks_is_listed_again(connection, catalog):
+    """After a failover of the index's own server; one that was deleted, or never was, is not."""
+    for name in ("here", "lost", "taken", "deleted"):
+        await catalog.create(name, "inc1", b"{}")
+    await catalog.delete("deleted")
+    await connection.ask(("ZREM", INDEX, "lost inc1", "taken inc1"))
+    await catalog.create("taken", "inc2", b"{}")
+    await catalog.relist([(name, "inc1") for name in ("here", "lost", "deleted", "never")] + [("here", "inc0")])
+    assert [[b"here inc1", b"lost inc1", b"taken inc1"]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
+
+
 async def test_appends_move_version_uid_and_time(model, catalog):
     """Meta is set by the append script and read by the catalogue."""
     before = await catalog.read("m")
