@@ -3,14 +3,17 @@
 A model keeps its predictions in its own slot, sorted by the time when their label is due. One index in another slot
 lists all models that have some, by the time of the next look at them. A prediction is announced there before it is kept
 (a mark), so that none is overlooked after a crash in between; while a mark is young, its model is checked every second.
+What a failover of the index's server has lost, a process that holds the model announces again.
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys, raw, text
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
+from service.store.redis.node import Command
 
 _MARK = script("basics", "mark_due")
 _MODELS = script("basics", "due_models")
@@ -41,6 +44,16 @@ class DueLabels:
         """Announce predictions: ``models`` has, by name and incarnation, in how many ms the first label is due."""
         args = [part for (name, own), life in models.items() for part in (ModelKeys(name, own).member(), life)]
         await self._connection.one(Call(_MARK, (LABELS_DUE, LABELS_MARKED), tuple(args)))
+
+    async def mark_lost(self, models: Sequence[tuple[str, str]]) -> None:
+        """Announce again what the index lacks of these models, by name and incarnation, as after a failover."""
+        asked: list[Command] = []
+        for keys in itertools.starmap(ModelKeys, models):
+            asked += [("ZCARD", keys.labels_due), ("ZSCORE", LABELS_DUE, keys.member())]
+        found = await self._connection.ask(*asked)
+        counts = zip(models, found[::2], found[1::2], strict=True)
+        if lost := {model: 0 for model, waiting, score in counts if waiting and score is None}:
+            await self.mark(lost)
 
     async def models(self, most: int) -> list[tuple[str, str]]:
         """Names and incarnations of models to look at now."""

@@ -3,7 +3,7 @@
 A notice waits a few milliseconds before the follower acts on it: if the model is learning here as well, its next append
 returns what others have added, and nothing is left to read. The sweep compares the heads of all loaded models, a
 bounded number at a time. It finds what a lost notice, a broken connection or a failover has left: unread entries, a
-name that was deleted or given to another model, a log whose tail is gone, and a model that the store's index lacks.
+name that was deleted or given to another model, a log whose tail is gone, and a model that an index of the store lacks.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from service.runtime.backoff import Backoff
 from service.runtime.replicas.loader import Store
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import Replica
+from service.store.due_labels import DueLabels
 from service.store.log.append_notices import AppendNotice, AppendNotices
 from service.store.log.log import Head
 
@@ -143,9 +144,15 @@ class Follower:
             part = names[self._swept : self._swept + SWEEP_MODELS]
             self._swept += SWEEP_MODELS
             await self._look(part)
-            with suppress(Unavailable):
-                found = [replica for name in part if (replica := self._models.peek(name)) is not None]
-                await self._store.catalog.relist([(replica.name, replica.incarnation) for replica in found])
+            await self._complete([found for name in part if (found := self._models.peek(name)) is not None])
+
+    async def _complete(self, replicas: Sequence[Replica]) -> None:
+        """Put models back into the store's indexes, whose servers may have lost what these models' own have kept."""
+        with suppress(Unavailable):
+            await self._store.catalog.relist([(one.name, one.incarnation) for one in replicas])
+        with suppress(Unavailable):
+            due = [(one.name, one.incarnation) for one in replicas if one.model.config.labels_due is not None]
+            await DueLabels(self._store.connection).mark_lost(due)
 
     async def _look(self, names: Sequence[str]) -> None:
         """Compare replicas with the heads of their logs."""

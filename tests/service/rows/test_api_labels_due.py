@@ -9,6 +9,7 @@ import pytest
 from service.errors import StoreDown
 from service.runtime import labels_due
 from service.store.due_labels import DueLabels
+from service.store.keys import LABELS_DUE, LABELS_MARKED
 from tests.service import waiting
 from tests.service.api_fixtures import DFOP, problem
 
@@ -49,6 +50,14 @@ async def test_silence_is_learned_as_a_label(api):
     assert 0 == (await api.get(f"{path}/pending"))["waiting"]
     await asyncio.sleep(2.5)
     assert 4 == (await api.get(f"{path}/metrics"))["due_rows"]
+
+
+async def test_what_the_index_has_lost_is_announced_again(api):
+    """A failover of its server takes only the announcement: the model's own has the predictions."""
+    path = await api.new(DFOP, labels_due=SILENCE)
+    await tracked(api, path)
+    await api.engine.store.connection.ask(("DEL", LABELS_DUE), ("DEL", LABELS_MARKED))
+    await until(api, path, 1)
 
 
 async def test_what_could_not_be_learned_is_found_again(api, monkeypatch):
