@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from time import time
 from typing import Any
 
 import msgspec
@@ -74,7 +73,7 @@ async def events(
     They are resumed after a position, None: after the ``newest``. A key that is ``limited`` to some models must not
     learn how many events others have.
     """
-    if after is None or (after.time_ms > time() * 1000 + SKEW_MS if limited else after > newest):
+    if after is None or (await _is_ahead(stream, after, newest) if limited else after > newest):
         after = newest  # new events begin here; a limited key does not see this position
         begin = await _begin(stream, wanted, newest) if limited else str(newest)
         yield _event("start", begin, msgspec.json.encode({"position": begin}))
@@ -96,10 +95,15 @@ async def events(
             yield KEEPALIVE_COMMENT
 
 
+async def _is_ahead(stream: DriftStream, after: StreamPosition, newest: StreamPosition) -> bool:
+    """Whether a time is in the future for every server."""
+    return after.time_ms > max(newest.time_ms, await stream.now_ms()) + SKEW_MS
+
+
 async def _begin(stream: DriftStream, wanted: Callable[[str], bool], newest: StreamPosition) -> str:
     """After the newest event of these models, or at a time that is in the past for every server."""
     known = await stream.last(lambda event: wanted(event.model), str(newest))
-    before = StreamPosition(int(time() * 1000) - SKEW_MS, 0)
+    before = StreamPosition(await stream.now_ms() - SKEW_MS, 0)
     return address(before if known is None else known.position, limited=True)
 
 

@@ -101,6 +101,11 @@ class DriftStream:
         found = await self.last(lambda _: True)
         return START if found is None else found.position
 
+    async def now_ms(self) -> int:
+        """The store's time, which the positions of new entries have."""
+        ((seconds, _),) = await self._connection.ask(("TIME",))
+        return 1000 * int(seconds)
+
     async def news(self, reached: StreamPosition, limit: int) -> list[StoredEvent]:
         """Entries after a position; waits for some, and returns none if none came in time."""
         wait_ms = max(1, int(1000 * self._wait_s))

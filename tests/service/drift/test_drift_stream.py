@@ -8,9 +8,9 @@ from fastapi.sse import KEEPALIVE_COMMENT
 
 from service.api.drift import event_stream
 from service.errors import StoreDown
-from service.runtime.broadcast import Broadcast
+from service.runtime.broadcast import Broadcast, EventSubscription
 from service.store.drift.drift import DriftStream
-from service.store.drift.events import START
+from service.store.drift.events import START, StreamPosition
 from service.store.keys import DRIFT, DRIFT_PUBLISHED
 from tests.alarms import JOINS
 from tests.service.api_fixtures import problem
@@ -301,3 +301,22 @@ async def test_a_reader_that_died_while_the_store_was_away_says_when_it_is_back(
         with pytest.raises(RuntimeError):
             await broadcast.run()
     assert [2] == returned
+
+
+async def test_a_limited_key_goes_by_the_clock_of_the_store():
+    """Its stream begins in the past of the store, and no position is in its future: whatever the time is here."""
+    now = 10**12  # in 2001
+
+    async def nothing(*_):
+        return None
+
+    async def now_ms():
+        return now
+
+    async def began(after):
+        stream = SimpleNamespace(last=nothing, now_ms=now_ms)
+        own = event_stream.events(stream, EventSubscription(), bool, StreamPosition(now, 9), after, limited=True)
+        return (await anext(own)).decode()
+
+    for after in (None, StreamPosition(now + 61_000, 0)):
+        assert f'event: start\ndata: {{"position":"{now - event_stream.SKEW_MS}-0"}}' in await began(after)
