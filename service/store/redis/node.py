@@ -9,6 +9,7 @@ that of a later call.
 
 import asyncio
 import math
+import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,8 @@ from redis.asyncio.connection import AbstractConnection, Connection, SSLConnecti
 from service.store.redis.redis_errors import reply_error, unavailable
 
 Command = tuple[bytes | str | int, ...]
+KEEPALIVE_S, IDLE_S = 60, 60.0
+"""Seconds without traffic after which a connection is probed, and one of a pool closed: firewalls forget it."""
 _NOTHING = object()
 
 
@@ -129,7 +132,11 @@ async def connect(where: AbstractConnection, timeout_s: float) -> Line:
         _, line = await loop.create_unix_connection(Line, where.path)
     else:
         tls = where.ssl_context.get() if isinstance(where, SSLConnection) else None
-        _, line = await loop.create_connection(Line, where.host, where.port, ssl=tls)  # type: ignore[attr-defined]
+        transport, line = await loop.create_connection(Line, where.host, where.port, ssl=tls)  # type: ignore[attr-defined]
+        held = transport.get_extra_info("socket")
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            held.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_S)
     greeting: list[Command] = []
     if where.password is not None:
         greeting.append(("AUTH", *([where.username] if where.username else ()), where.password))
@@ -156,7 +163,7 @@ class Pool:
 
     def __init__(self, made: Callable[[], Awaitable[Line]], most: int) -> None:
         self._made, self._places = made, asyncio.Semaphore(most)
-        self._free: list[Line] = []
+        self._free: dict[Line, float] = {}  # with the time of its last reply
 
     async def call(self, commands: Sequence[Command], timeout_s: float) -> list[Any]:
         """Send commands and return their replies, in ``timeout_s`` at most with waiting for a connection.
@@ -166,8 +173,12 @@ class Pool:
         async with asyncio.timeout(timeout_s):
             await self._places.acquire()
             try:
-                self._free = [line for line in self._free if line.ended is None]
-                line = self._free.pop() if self._free else await self._made()
+                old = asyncio.get_running_loop().time() - IDLE_S
+                for line, since in self._free.items():
+                    if since <= old:
+                        line.end(ConnectionError("not used"))
+                self._free = {line: since for line, since in self._free.items() if line.ended is None}
+                line = self._free.popitem()[0] if self._free else await self._made()
                 replies = line.send(commands, timeout_s)
             except BaseException:
                 self._places.release()
@@ -178,7 +189,7 @@ class Pool:
     def _give_back(self, line: Line, replies: "asyncio.Future[list[Any]]") -> None:
         self._places.release()
         if replies.exception() is None:  # also retrieved: the caller may have been cancelled
-            self._free.append(line)
+            self._free[line] = asyncio.get_running_loop().time()
 
 
 class Node:

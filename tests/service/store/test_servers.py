@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import gc
+import socket
 
 import pytest
 
 from service.errors import StoreDown
+from service.store.redis import node
 from service.store.redis.connection import Call, Connection
 from tests.listening import listening
 from tests.service.store.test_connection import connected
@@ -78,3 +80,28 @@ async def known(connection: Connection) -> bool:
             raise
         return False
     return True
+
+
+async def test_a_connection_that_is_idle_is_kept_alive_or_closed(monkeypatch):
+    """A firewall forgets it silently, and whoever used it then would wait for the timeout."""
+    made, left = [], []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        made.append(writer)
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError):
+            while await next_command(reader):
+                writer.write(b"+OK\r\n")
+        left.append(writer)
+
+    async with listening(talk) as port, connected(f"redis://127.0.0.1:{port}") as connection:
+        line = await connection.subscriber(lambda _: None)
+        held = line._transport.get_extra_info("socket")
+        assert 1 == held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert not hasattr(socket, "TCP_KEEPIDLE") or 60 == held.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        for _ in range(2):
+            await connection.ping()
+        assert 2 == len(made)
+        monkeypatch.setattr(node, "IDLE_S", 0)
+        await connection.ping()
+        assert 3 == len(made)
+        await until(lambda: left == [made[1]])
