@@ -1,8 +1,8 @@
 -- KEYS 4 the model's list; ARGV 4 incarnation, 5 version, 6 first index, 7 most kept in the list, 8 least ms since the
--- last one, 9 time, 10 JSON behind the id.
+-- last one (one far in the future is of a clock that was set back), 9 time, 10 JSON behind the id.
 local version, index = tonumber(ARGV[5]), tonumber(ARGV[6])
 local last = call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
-if gone or last and now - tonumber(last[2][2]) < tonumber(ARGV[8]) then return 0 end
+if gone or last and math.abs(now - tonumber(last[2][2])) < tonumber(ARGV[8]) then return 0 end
 if last then
   local a, b = string.match(last[1], '^(%d+)-(%d+)$')
   if tonumber(a) >= version then version, index = a, b + 1 end

@@ -1,9 +1,11 @@
 -- KEYS stream, webhooks; ARGV webhook, consumer, length of a turn in ms, the position settled or ''.
 -- Returns how many entries have left the stream before the next one, and that; false where it is another one's turn.
 -- What is missing is settled with it. What needs room goes behind what does not: then a full store takes it.
+-- A turn with more left than a turn lasts is over: the clock was set back.
 local held = call('HGET', KEYS[2], ARGV[1]) or ''
 local position, consumer, due = string.match(held, '^(%S+) (%S+) (%d+)$')
-if position and consumer ~= ARGV[2] and tonumber(due) > now then return false end
+local left = position and tonumber(due) - now
+if position and consumer ~= ARGV[2] and left > 0 and left <= tonumber(ARGV[3]) then return false end
 if not position then
   local top = call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
   position = top and top[1] or '0-0'

@@ -186,6 +186,13 @@ async def test_events_of_unlabelled_rows_are_rare_and_follow_each_other(stream, 
     assert {"id": kept[0].id, "kind": "unlabelled"} == json.loads(kept[0].body)
 
 
+async def test_an_event_of_unlabelled_rows_from_the_future_is_not_waited_for(stream, connection, model):
+    """The store's clock was set back."""
+    fields = ("n", 9 * 10**14, "m", "m", "i", "x", "t", 5, "k", "", "e", "{}")
+    await connection.ask(("XADD", model.keys.unlabelled, "1-0", *fields))
+    assert await stream.add_unlabelled("m", INCARNATION, 4, 5, b'{"kind":"unlabelled"}')
+
+
 # ------------------------------------------------------------------------------------------------ turns of webhooks
 
 
@@ -226,6 +233,15 @@ async def test_what_a_dead_consumer_owed_is_delivered_by_another(stream, hook, m
     assert (0, None) == await dead.next(event)
     assert (0, event) == await heir.next()
     assert ids((2, 0)) == [(await heir.next(event)).event.id]
+
+
+async def test_a_turn_that_ends_far_in_the_future_is_over(stream, hook, model, monkeypatch):
+    """It was taken before the store's clock was set back, by a process that may have died since."""
+    monkeypatch.setattr(deliveries, "TURN_MS", 3_600_000)
+    await hook("dead").next()
+    monkeypatch.undo()
+    await publish(stream, alarm(1))
+    assert ids((1, 0)) == [(await hook("heir").next()).event.id]
 
 
 async def test_a_reply_that_got_lost_settles_nothing_else(stream, hook, model):
