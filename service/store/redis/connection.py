@@ -139,7 +139,7 @@ class Connection:
             if self.topology.sole is None:
                 told = await self._told(("PING",), ("CLUSTER", "INFO"))
                 if told is not None and all(b"cluster_state:fail" in state for _, state in told):
-                    raise translated(exceptions.ClusterDownError(""))
+                    raise translated(exceptions.ResponseError("CLUSTERDOWN"))
             else:  # a replica that is read-only answers a ping, but deletes nothing, not even what is not there
                 await self.ask(("DEL", NOTHING))
 

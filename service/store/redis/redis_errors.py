@@ -38,8 +38,6 @@ _CLASSES: dict[str, type[exceptions.ResponseError]] = {
     "NOSCRIPT": exceptions.NoScriptError,
     "MOVED": exceptions.MovedError,
     "ASK": exceptions.AskError,
-    "READONLY": exceptions.ReadOnlyError,
-    "CLUSTERDOWN": exceptions.ClusterDownError,
 }
 _WORDS = {kind: word for word, kind in _CLASSES.items()}
 
