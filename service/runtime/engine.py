@@ -127,10 +127,7 @@ class Engine:
 
     async def start(self) -> None:
         """Start the background tasks; while the store is down, requests get 503."""
-        try:
-            await self._look()
-        except StoreDown as error:
-            self._missed(error)
+        await self._look_at_store()
         runs = {
             "committer": self.committer.run,
             "answers": self.answer_writer.run,
@@ -179,17 +176,17 @@ class Engine:
 
     async def _poll_store(self) -> None:
         while True:
-            try:
-                await self._look()
-            except StoreDown as error:
-                self._missed(error)
+            await self._look_at_store()
             self._meter.record(asyncio.get_running_loop().time(), self.stats.rows)
             await asyncio.sleep(POLL_S)
 
-    def _missed(self, error: StoreDown) -> None:
-        if self.store_ok is not False:
-            logger.warning("the store cannot be used; feedback gets 503 until it can: %s", error.detail)
-        self.store_ok = False
+    async def _look_at_store(self) -> None:
+        try:
+            await self._look()
+        except StoreDown as error:
+            if self.store_ok is not False:
+                logger.warning("the store cannot be used; feedback gets 503 until it can: %s", error.detail)
+            self.store_ok = False
 
     async def _look(self) -> None:
         connection = self.store.connection
