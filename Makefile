@@ -147,7 +147,7 @@ clean: ## remove .venv and caches (never onepass-data)
 		echo "Name another one: make PYTHON=python3.12 run" >&2; exit 1; fi; \
 	if ! $(PYTHON) -c "$$check" 2>/dev/null; then \
 		echo "'$(PYTHON)' lacks venv or ensurepip. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; fi; \
-	echo "A first run takes some 40 s on two idle cores; later ones start within seconds."; \
+	echo "A first run takes some 35 s on two idle cores; later ones start within seconds."; \
 	$(call begin,Making .venv with $$($(PYTHON) --version)); $(PYTHON) -m venv --clear .venv && $(end)
 
 .venv/stamp-run: service/requirements.txt .venv/stamp-venv
