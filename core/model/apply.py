@@ -169,14 +169,19 @@ def _column(given: Sequence[Floats | None]) -> Floats | None:
 
 
 def _accept(model: Model, rows: Rows) -> str | None:
-    """Set the space if this segment proposes it; refuse what earlier entries have made impossible."""
+    """Set the space if this segment proposes it, or is of the one that was dropped while it was in flight; refuse what
+    earlier entries have made impossible.
+    """
     switching, space = model.own.switching, None
     # Without a space no learner could be told of a class that a row brings, not even one that is only scored.
     scored = switching.now is not None and rows.served is not None and rows.space in switching.retired_spaces
     if rows.space not in switching.routes and not scored:
         # Every phase has a route for its own space: rows that are accepted without one are the first.
         assert switching.now is None or switching.now.schema.id != rows.space
-        space = None if switching.now is not None or rows.features is None else Schema(rows.features)
+        if switching.now is None and rows.features is not None:
+            space = Schema(rows.features)
+        elif switching.now is None and not rows.due:  # a label that no client has sent determines no features
+            space = switching.in_flight
         if space is None or space.id != rows.space:
             return "the model's features have changed since the rows were sent"
     if not _labels_known(model, rows) and (refused := check_labels(rows, model.labels, model.configs)) is not None:

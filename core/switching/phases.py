@@ -17,7 +17,8 @@ prediction that was served. The last 64 such spaces are remembered. Rows of a sp
 rows of the larger one: a category is identified by its number, and new ones follow the old ones.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -67,7 +68,8 @@ class Switching:
     """The phase of a model, and its memory of spaces; no space until the first row determines it.
 
     ``now`` has the phase's models, None before there is a space; ``in_force`` is the model, or the experts, that
-    predict: in an overlap its old side. ``aborted_union`` is that of the last aborted overlap, until another begins.
+    predict: in an overlap its old side. Rows of the space ``in_flight`` may still arrive: it is the union of the last
+    aborted overlap, until another begins; without a space, the one that a reset or a restore has dropped.
     """
 
     def __init__(self, config: Config, space: Space | None) -> None:
@@ -78,9 +80,9 @@ class Switching:
         self.switches = 0  # those completed
         self.enter(None if space is None else SpaceModel(config, space))
 
-    def enter(self, now: Phase | None, aborted_union: Schema | None = None) -> None:
-        """Enter another phase; ``aborted_union``: the union of the overlap that was just aborted."""
-        self.now, self.aborted_union = now, aborted_union
+    def enter(self, now: Phase | None, in_flight: Schema | None = None) -> None:
+        """Enter another phase; ``in_flight``: see the class."""
+        self.now, self.in_flight = now, in_flight
         self.in_force = now.old if isinstance(now, OverlapPeriod) else now
         # How rows of each accepted space are read, and what they train, by the space's id.
         self.routes: dict[str, SpaceRoute] = {}
@@ -101,7 +103,7 @@ class Switching:
         if (former := in_force.former) is not None:
             yield SpaceRoute(former.schema, former, others=(in_force.add_class_to_others, *new), watched=False)
         unions = [] if in_force.union is None else [(in_force.union, False)]
-        for union, predicted in unions if self.aborted_union is None else [*unions, (self.aborted_union, True)]:
+        for union, predicted in unions if self.in_flight is None else [*unions, (self.in_flight, True)]:
             assert isinstance(in_force.schema, Schema)  # their rows may still arrive
             yield SpaceRoute(union, in_force, RowPart(in_force.schema, union), new, predicted=predicted)
 
@@ -116,13 +118,20 @@ class Switching:
         found.switches = self.switches
         if now is not None:
             union = None if isinstance(now, OverlapPeriod) else now.union
-            found.enter(SpaceModel(config, now.schema), self.aborted_union or union)
-            found.remember(self)
+            found.enter(SpaceModel(config, now.schema), self.in_flight or union)
+        found.remember(self)
         return found
 
     def remember(self, other: "Switching") -> None:
-        """Count the spaces that only another one knows as left behind: tracked rows of theirs are scored."""
-        self._retire_unless_accepted((*other.retired_spaces, *other.routes))
+        """Count the spaces that only another one knows as left behind: tracked rows of theirs are scored.
+
+        Without a space, rows of the other one's space, which come without a proposal, may still be the first.
+        """
+        if self.now is None:
+            self.in_flight = other.in_flight if other.now is None else other.current
+        for space in (*other.retired_spaces, *other.routes):
+            if space not in self.routes:
+                self._retire(space)
 
     def configure(self, config: Config) -> None:
         """Continue with another configuration of the same algorithm, parameters and seed."""
@@ -240,7 +249,7 @@ class Switching:
         former, schema = self.now.schema.id, Schema(features)
         found = {one: schema.id for one in (*self.renamed_spaces, former) if one != schema.id}
         self.renamed_spaces = dict([*found.items()][-RETIRED_MAX:])
-        self.enter(self.now.extended(schema, classes), self.aborted_union)
+        self.enter(self.now.extended(schema, classes), self.in_flight)
 
     def complete(self, first_row: int, classes: int) -> str | None:
         """Switch to the experts, after this many rows and classes; returns a warning or None."""
@@ -264,8 +273,8 @@ class Switching:
     def begin(self, features: tuple[Feature, ...], mapping: MappingKind | None, classes: int) -> None:
         """Start an overlap with new features, after this many classes and a check for obstacles."""
         assert isinstance(self.now, SpaceModel)
-        if self.aborted_union is not None:
-            self._retire(self.aborted_union.id)
+        if self.in_flight is not None:
+            self._retire(self.in_flight.id)
         period = OverlapPeriod(self.config, self.now, features, self.kind(mapping))
         for _ in range(classes):
             period.new.add_class()
@@ -279,9 +288,9 @@ class Switching:
     def reset(self) -> None:
         """Reset to an untrained state; after a switch in the current space, else in the configuration's."""
         space = self.config.space if not self.switches or self.now is None else self.now.schema
-        accepted = [*self.routes]
+        before = copy(self)
         self.enter(None if space is None else SpaceModel(self.config, space))
-        self._retire_unless_accepted(accepted)
+        self.remember(before)
 
     # ---------------------------------------------------------------- estimates
 
@@ -308,11 +317,6 @@ class Switching:
         if model.union is not None and model.former is not None:
             self._retire(model.union.id, current.id)
             self._retire(model.former.schema.id, current.id)
-
-    def _retire_unless_accepted(self, spaces: Iterable[str]) -> None:
-        for space in spaces:
-            if space not in self.routes:
-                self._retire(space)
 
     def _retire(self, space: str, current: str | None = None) -> None:
         kept = [one for one in self.retired_spaces if one not in (space, current)]

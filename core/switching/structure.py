@@ -4,7 +4,7 @@ A saved state consists of arrays (core.state.envelope) and this description of t
 they are no longer those that follow from the configuration alone.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
-     "aborted": features of a union, "retired": ids, "alike": [[id, id]] if there are any, "switches"}
+     "aborted": features of ``Switching.in_flight``, "retired": ids, "alike": [[id, id]] if there are any, "switches"}
     steady: "model": {"features", "front", "ranges"}      ensemble: "model", "next": features, "experts", "front"
 """
 
@@ -30,7 +30,7 @@ def describe(switching: Switching) -> Header:
     """The description of a phase that ``build`` reads."""
     described: Header = {
         "phase": "none" if switching.now is None else switching.now.phase,
-        "aborted": None if switching.aborted_union is None else _json(switching.aborted_union),
+        "aborted": None if switching.in_flight is None else _json(switching.in_flight),
         "retired": list(switching.retired_spaces),
         "switches": switching.switches,
     }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Entry, Reset, Restore, Rows, ServedPrediction, Switch
+from core.entry import Challenge, Entry, Promote, Reset, Restore, Rows, ServedPrediction, Switch
 from core.features import Feature, Schema
 from core.model import read, save
 from core.model.apply import apply
@@ -155,3 +155,26 @@ def test_a_label_of_undeclared_features_is_scored_once_other_rows_have_determine
     outcome = model.learn(np.ones((1, 2)), ["y"], space, served=served)
     assert (None, False, [served.prediction]) == (outcome.refusal, outcome.learned, outcome.predictions)
     assert 2 == model.machine.rows
+
+
+@pytest.mark.parametrize("left", ["reset", "two resets", "restore", "promotion"])
+@pytest.mark.parametrize("tracked", [False, True])
+def test_a_row_of_undeclared_features_that_comes_after_they_were_dropped_may_be_the_first(left, tracked):
+    """Its sender still had them and proposed none; other rows that propose none are refused, and so are due labels."""
+    model = Twin({"task": "regression", "algorithm": "dfop"})
+    empty = save.to_bytes(model.machine)
+    a, b, c = (Feature(name) for name in "abc")
+    model.commit(Rows(Schema((a, b)).id, (a, b), np.ones((1, 2)), np.ones(1)))
+    space, served = model.machine.prediction_schema, model.served(np.ones((1, 2))) if tracked else None
+    for _ in range(1 + (left == "two resets")):
+        model.commit(Restore(empty) if left == "restore" else Reset())
+    if left == "promotion":
+        model.commit(Challenge("other", {"algorithm": "rls"}, 8))
+        assert model.commit(Promote("other")).refusal is None
+    assert model.machine.prediction_schema is None
+    for strange, due in ((Schema((a, c)), False), (space, True)):
+        refused = model.learn(np.ones((1, 2)), np.ones(1), strange, served=served, due=due)
+        assert "have changed since" in refused.refusal
+    outcome = model.learn(np.ones((1, 2)), np.ones(1), space, served=served)
+    assert (None, True, 1) == (outcome.refusal, outcome.learned, model.machine.rows)
+    assert (space, []) == (model.machine.prediction_schema, model.machine.own.switching.retired_spaces)

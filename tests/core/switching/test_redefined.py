@@ -78,7 +78,7 @@ def test_the_old_model_reads_values_its_own_way(algorithm):
     assert np.array_equal(
         read.predict(changed.machine.own, raw).probabilities, read.predict(always.machine.own, raw).probabilities
     )
-    both = changed.machine.own.switching.aborted_union
+    both = changed.machine.own.switching.in_flight
     later = rows(20, ["mon", "wed"], 2)
     own = [(a, day if day == "mon" else "x") for a, day in later]
     assert always.learn(own).predictions == changed.learn(later, both).predictions

@@ -19,15 +19,23 @@ async def predictions(api, path):
 
 
 async def test_a_tracked_row_of_a_forgotten_space_is_409(api):
-    """Its features are no longer the model's; the refusal is remembered with the id."""
+    """The union of a change that a reset ended is no longer the model's; the refusal is remembered with the id.
+
+    A row of the features that the reset dropped is learned, and they are the model's again.
+    """
     path = await api.learnt(features=None)
-    told = await api.post(f"{path}/predict", {**ROW, "track": True})
+    first = await api.post(f"{path}/predict", {**ROW, "track": True})
+    await api.post(f"{path}/features/switch", {"action": "begin", "features": ["new"]})
+    told = await api.post(f"{path}/predict", {"features": {**ROW["features"], "new": 1.0}, "track": True})
     await api.post(f"{path}/reset")
     before = (await api.get(path))["rows"]
     for _ in range(2):
         answer = await api.ask("POST", f"{path}/feedback", json={"prediction_id": told["prediction_id"], "label": "UP"})
         problem(answer, 409)
     assert before == (await api.get(path))["rows"]
+    learned = await api.post(f"{path}/feedback", {"prediction_id": first["prediction_id"], "label": "UP"})
+    assert (True, first["prediction"]) == (learned["learned"], learned["prediction"])
+    assert (await api.post(f"{path}/predict", ROW))["prediction"]
 
 
 async def test_snapshots_are_listed_and_restored(api):
