@@ -39,7 +39,7 @@ def parse_next(raw: object, current: Schema) -> tuple[Feature, ...]:
     problems = [
         Problem(f"features[{i}]", _OTHER_TYPE, own[feature.name].to_json())
         for i, feature in enumerate(features)
-        if feature.name in own and not _one_value(feature, own[feature.name])
+        if feature.name in own and not one_value(feature, own[feature.name])
     ]
     refuse(problems)
     try:
@@ -139,7 +139,7 @@ def _for_both(one: Feature, other: Feature) -> Feature:
     return replace(one, minimum=None, maximum=None, outside="accept") if limited else one
 
 
-def _one_value(feature: Feature, other: Feature) -> bool:
+def one_value(feature: Feature, other: Feature) -> bool:
     """Whether both declarations can read one value: they differ at most in categories or in the range."""
     kind = feature.type, feature.buckets, bool(feature.categories)
     return kind == (other.type, other.buckets, bool(other.categories))

@@ -165,7 +165,7 @@ def plan_switch(
         ]
     )
     for parts in model.learners[1:]:  # challengers may have kept other experts
-        refuse(parts.switching.problems_of_buckets(following))
+        refuse(parts.switching.problems_of_types(following))
     return Switch("begin", following, switching.kind(mapping))
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import Alarm, Explaining, Floats, Forgetful, Header, Prediction, Transferable, Weights
+from core.features import Space
 from core.features.scaling import Scaler
 from core.learners.posterior import View
 from core.state.envelope import Nested
@@ -26,20 +27,20 @@ WEIGHT_MAX = 1e300  # weights are capped here: a tiny spread can make them large
 
 
 class SpaceExpert(Nested):
-    """Input mapping, scaler and learner of a model's configuration; the learner is built for d ``columns``.
+    """Input mapping, scaler and learner of a model's configuration.
 
-    ``ranges`` (2, d) are the columns' declared ends, NaN if not declared. ``input_mapping`` recovers the columns from
-    rows of another space; None if rows have them.
+    The learner is built for the d ``columns`` of a space, ``schema``; ``input_mapping`` recovers them from rows of
+    another one, None if rows have them.
     """
 
-    def __init__(
-        self, config: Config, columns: Sequence[str], ranges: Floats, input_mapping: FeatureRecovery | None = None
-    ) -> None:
+    def __init__(self, config: Config, schema: Space) -> None:
         self._algorithm, scaling = config.algorithm, config.params.get("scaling", "none")
+        columns, ranges = row_columns(config, schema), _row_ranges(config, schema)
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
-        self.columns, self.ranges, self.width = tuple(columns), ranges, width
+        self.schema, self.columns, self.width = schema, columns, width
         # The reader has the parts that encode rows, by their names in a state, if that is the state of a space's model.
-        self.input_mapping, self.reader = input_mapping, dict[str, Any]()
+        self.input_mapping: FeatureRecovery | None = None
+        self.reader = dict[str, Any]()
         self.scaler = None if scaling == "none" else Scaler(scaling, width, ranges)
         # Declared ranges are those of the columns as clients send them.
         self._spec = config.spec(width, ranges if self.scaler is None else None)
@@ -177,6 +178,23 @@ class SpaceExpert(Nested):
         """The existing parts, by their names in a state, where the input mapping is called "front"."""
         held = {**self.reader, "front": self.input_mapping, "scaler": self.scaler, "learner": self.learner}
         return {name: part for name, part in held.items() if part is not None}
+
+
+def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
+    """Names of the encoded columns of a space, then those of its lag columns."""
+    if not config.lags:
+        return tuple(schema.columns)
+    from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.model
+
+    return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
+
+
+def _row_ranges(config: Config, schema: Space) -> Floats:
+    """(2, D) the declared ends of those columns, NaN if not declared."""
+    if not config.lags:
+        return schema.ranges
+    labels = np.full((2, config.lags * (config.lag_classes or 1)), np.nan)
+    return np.hstack([np.tile(schema.ranges, config.lags + 1), labels])
 
 
 def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:

@@ -20,27 +20,27 @@ rows of the larger one: a category is identified by its number, and new ones fol
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import count
 from typing import Literal
 
 from core.config import Config
 from core.contract import Floats, Header
 from core.features import Space
 from core.features.feature import Feature
-from core.features.feature_space import RowPart, parse_next
+from core.features.feature_space import RowPart, one_value, parse_next
 from core.features.schema import Schema
 from core.problems import Invalid, Problem, refuse
+from core.switching.expert import row_columns
 from core.switching.feature_recovery import STORED_MAX, FeatureRecovery, MappingKind, rows_kept
 from core.switching.overlap import OverlapPeriod
-from core.switching.space_model import SpaceModel, row_columns
+from core.switching.space_model import SpaceModel
 
 Phase = SpaceModel | OverlapPeriod
 SwitchAction = Literal["begin", "complete", "abort"]
 RETIRED_MAX = 64  # spaces left behind that are remembered
 NAMES_SHOWN = 5  # most features of a new space that an error names
 
-_OTHER_BUCKETS = (
-    "had another number of buckets in an earlier space, which the model still reads: declare that number, or another "
+_OTHER_TYPE = (
+    "had another type or number of buckets in an earlier space, which the model still reads: declare that, or another "
     "name"
 )
 
@@ -162,28 +162,29 @@ class Switching:
     def next_features(self, raw: object) -> tuple[Feature, ...]:
         """The features of a new space as a client sends them; a kept bare name stands for its present declaration.
 
-        ``Invalid`` names the field, see ``core.features.feature_space.parse_next``; so it does for a hashed feature
-        that comes back with another number of buckets.
+        ``Invalid`` names the field, see ``core.features.feature_space.parse_next``; so it does for a feature that
+        comes back with another type or number of buckets.
         """
         kept = dict(zip(self.current.names, self.current.features, strict=True))
         if isinstance(raw, list | tuple):
             raw = [kept[item].to_json() if isinstance(item, str) and item in kept else item for item in raw]
         found = parse_next(raw, self.current)
-        refuse(self.problems_of_buckets(found))
+        refuse(self.problems_of_types(found))
         return found
 
-    def problems_of_buckets(self, features: Sequence[Feature]) -> list[Problem]:
-        """The hashed features of a new space that come back with another number of buckets than an expert reads.
+    def problems_of_types(self, features: Sequence[Feature]) -> list[Problem]:
+        """The features of a new space that come back with another type or number of buckets than an expert reads.
 
         Their columns have the same names, but not the same values: they could be neither copied nor recovered.
         """
-        read = frozenset[str]() if self.in_force is None else frozenset(self.in_force.columns)
+        assert self.in_force is not None
+        read, experts = frozenset(self.in_force.columns), self.in_force.experts.values()
+        known = {column: one for expert in experts for one in expert.schema.features for column in one.columns}
         problems = []
         for at, feature in enumerate(features):
-            known = next(bucket for bucket in count() if f"{feature.name}#{bucket}" not in read)
-            if feature.buckets and known and known != feature.buckets:
-                allowed = {"name": feature.name, "buckets": known}
-                problems.append(Problem(f"features[{at}]", _OTHER_BUCKETS, allowed))
+            others = [known[column] for column in feature.columns if column in read and column in known]
+            if (other := next((one for one in others if not one_value(feature, one)), None)) is not None:
+                problems.append(Problem(f"features[{at}]", _OTHER_TYPE, other.to_json()))
         return problems
 
     def refusal(self, action: SwitchAction, features: Sequence[Feature] | None) -> str | None:

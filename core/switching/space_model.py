@@ -37,7 +37,7 @@ from core.features.feature_space import column_places
 from core.features.row_sample import RowSample
 from core.problems import Invalid
 from core.state.envelope import Nested
-from core.switching.expert import PerRow, SpaceExpert
+from core.switching.expert import PerRow, SpaceExpert, row_columns
 from core.switching.feature_recovery import FeatureRecovery, unlagged
 
 if TYPE_CHECKING:
@@ -54,15 +54,14 @@ class SpaceModel(Nested):
 
     def __init__(self, config: Config, schema: Space, expert: SpaceExpert | None = None) -> None:
         self.config, self.schema, self.feedback_schema = config, schema, schema
-        # The names of the D columns of rows, encoded columns, then lag columns; (2, D) their declared ends, or NaN.
-        self.row_columns, self.row_ranges = row_columns(config, schema), _row_ranges(config, schema)
+        self.row_columns = row_columns(config, schema)  # D
         self.encoder, self.lags = Encoder(schema, config.missing), None
         if config.lags:
             from core.features.lags import LagColumns  # noqa: PLC0415  its kernels are loaded later, see core.model
 
             self.lags = LagColumns(schema.width, config.lags, config.lags, config.lag_classes)
         self.sample = RowSample(config.seed, len(self.row_columns)) if self.row_columns else None  # not for sparse rows
-        self._rely_on(expert or SpaceExpert(config, self.row_columns, self.row_ranges))
+        self._rely_on(expert or SpaceExpert(config, schema))
 
     def _rely_on(self, expert: SpaceExpert) -> None:
         """Use a single expert, whose state includes the parts that encode its rows."""
@@ -90,7 +89,7 @@ class SpaceModel(Nested):
         if "recovered" in weights:
             made["recovered"] = former.own.with_input_mapping(recovery)
         if "carried" in weights:
-            made["carried"] = SpaceExpert(config, self.row_columns, self.row_ranges)
+            made["carried"] = SpaceExpert(config, self.schema)
         self.experts = {name: made[name] for name in weights}
         horizon = config.params.get("horizon") if recovery.paper else None
         first = np.array([*weights.values()])
@@ -346,15 +345,6 @@ class SpaceModel(Nested):
         return {"old": self.former, "new": self.own, "front": self.recovery, **carried, "mixture": self.mixture}
 
 
-def row_columns(config: Config, schema: Space) -> tuple[str, ...]:
-    """Names of the encoded columns of a space, then those of its lag columns."""
-    if not config.lags:
-        return tuple(schema.columns)
-    from core.features.lags import lagged_names  # noqa: PLC0415  its kernels are loaded later, see core.model
-
-    return (*schema.columns, *lagged_names(schema.columns, config.lags, config.lags, config.lag_classes))
-
-
 def refuse_lag_names(configs: Sequence[Config], schema: Space) -> None:
     """Refuse features that are called like a lag column: mappings of a switch, and weights, go by the names of columns.
 
@@ -366,11 +356,3 @@ def refuse_lag_names(configs: Sequence[Config], schema: Space) -> None:
         name, lag = unlagged(column.partition(" #")[0])
         if (1 <= lag <= lags and name in own) or (column == "label" and configs[0].task == "regression"):
             raise Invalid.of("features", f"has {column}: with lags, two columns would have one name; rename it")
-
-
-def _row_ranges(config: Config, schema: Space) -> Floats:
-    """(2, D) the declared ends of those columns, NaN if not declared."""
-    if not config.lags:
-        return schema.ranges
-    labels = np.full((2, config.lags * (config.lag_classes or 1)), np.nan)
-    return np.hstack([np.tile(schema.ranges, config.lags + 1), labels])

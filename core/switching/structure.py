@@ -5,25 +5,23 @@ they are no longer those that follow from the configuration alone.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
      "aborted": features of ``Switching.in_flight``, "retired": ids, "alike": [[id, id]] if there are any, "switches"}
-    steady: "model": {"features", "front", "ranges"}      ensemble: "model", "next": features, "experts", "front"
+    steady: "model": {"features", "front", "read": features}    ensemble: "model", "next": features, "experts", "front"
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from core.config import Config
-from core.contract import Floats, Header
+from core.contract import Header
 from core.features import Space
 from core.features.feature import parse_features
 from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
-from core.switching.expert import SpaceExpert
+from core.switching.expert import SpaceExpert, row_columns
 from core.switching.feature_recovery import FeatureRecovery
 from core.switching.overlap import OverlapPeriod, new_recovery
 from core.switching.phases import RETIRED_MAX, Phase, Switching
-from core.switching.space_model import SpaceModel, row_columns
+from core.switching.space_model import SpaceModel
 
 
 def describe(switching: Switching) -> Header:
@@ -112,7 +110,7 @@ def _model(model: SpaceModel) -> Header:
     features, own = _json(model.schema), model.own
     if own.input_mapping is None:
         return {"features": features, "front": None}
-    return {"features": features, "front": own.input_mapping.describe(), "ranges": _pairs(own.ranges)}
+    return {"features": features, "front": own.input_mapping.describe(), "read": _json(own.schema)}
 
 
 def _dense(phase: Phase) -> Schema:
@@ -130,21 +128,11 @@ def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
         raise ValueError("the state is of another feature space")
     if described["front"] is None:
         return SpaceModel(config, space)
+    expert = SpaceExpert(config, Schema(parse_features(described["read"])))
     input_mapping = _build_mapping(row_columns(config, space), described["front"])
-    ranges = _ranges(described["ranges"], len(input_mapping.targets))
-    return SpaceModel(config, space, SpaceExpert(config, input_mapping.targets, ranges, input_mapping))
-
-
-def _pairs(ranges: Floats) -> list[Any]:
-    """Ends (2, d) as JSON can hold them: null if not declared."""
-    return [[None if np.isnan(end) else end for end in pair] for pair in ranges.T.tolist()]
-
-
-def _ranges(described: Sequence[Any], columns: int) -> Floats:
-    ends = np.array(described, dtype=np.float64)  # None is NaN
-    if ends.shape != (columns, 2) or np.isinf(ends).any():
-        raise ValueError("no such ranges")
-    return np.ascontiguousarray(ends.T)
+    if input_mapping.targets != expert.columns:
+        raise ValueError("what is recovered is not what the model reads")
+    return SpaceModel(config, space, expert.with_input_mapping(input_mapping))
 
 
 def _build_mapping(columns: Sequence[str], described: Mapping[str, Any]) -> FeatureRecovery:

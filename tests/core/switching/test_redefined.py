@@ -6,7 +6,7 @@ import pytest
 from core.entry import Overlap
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
-from core.model import read
+from core.model import read, save
 from core.model.plans import plan_switch
 from core.problems import Invalid
 from tests.core.twin import Twin
@@ -84,25 +84,31 @@ def test_the_old_model_reads_values_its_own_way(algorithm):
     assert always.learn(own).predictions == changed.learn(later, both).predictions
 
 
-@pytest.mark.parametrize("buckets", [3, 5])
-def test_buckets_that_an_expert_still_reads_stay(buckets):
-    """A hashed feature that left and comes back has its buckets or another name: b#0 of 3 is not b#0 of 4."""
-    space = ["a", {"name": "day", "type": "categorical", "buckets": 4}]
-    model = Model(space, "vigo")
-    model.learn(rows(50, ["mon", "tue", "sun"]))
-    model.switch("begin", ["a", "c"])
-    raw = np.random.default_rng(0).integers(0, 4, (20, 3)).astype(float)
-    Twin.learn(model, raw, ["up", "down"] * 10)
-    model.switch("complete")
-    model.machine.learners[0].switching.now.mixture.weights[:] = [0.9, 0.1]  # the old model is the one to be kept
-    asked = [[*space[:1], {**space[1], "buckets": number}] for number in (buckets, 4)]
-    with pytest.raises(Invalid) as refused:
-        plan_switch(model.machine, "begin", asked[0])
-    assert [("features[1]", {"name": "day", "buckets": 4})] == [
-        (one.field, one.allowed) for one in refused.value.problems
-    ]
-    model.switch("begin", asked[1])
-    assert 4 == len([name for name in model.machine.own.switching.now.recovery.targets if name.startswith("day#")])
+HASHED, NUMBER, BOOLEAN = {"type": "categorical", "buckets": 4}, {"type": "numeric"}, {"type": "boolean"}
+
+
+@pytest.mark.parametrize(
+    ("read", "other"),
+    [(HASHED, {"buckets": 3}), (HASHED, {"buckets": 5}), (NUMBER, BOOLEAN), (BOOLEAN, NUMBER)],
+    ids=["fewer buckets", "more buckets", "boolean", "number"],
+)
+def test_a_type_that_an_expert_still_reads_stays(read, other):
+    """A feature that left and comes back has its type and buckets, or another name: b#0 of 3 is not b#0 of 4."""
+    space, labels = ["a", {"name": "day", **read}], ["up", "down"] * 10
+    feature = parse_features(space)[1]
+    model, raw = Model(space, "vigo"), np.random.default_rng(0).integers(0, 2, (20, 3)).astype(float)
+    Twin.learn(model, raw[:, :2], labels)
+    for later in "cd":
+        model.switch("begin", ["a", later])
+        Twin.learn(model, raw, labels)
+        model.switch("complete")
+        model.machine.learners[0].switching.now.mixture.weights[:] = [0.9, 0.1]  # the old model is the one to be kept
+        for machine in (model.machine, save.from_bytes(save.to_bytes(model.machine))[0]):
+            with pytest.raises(Invalid) as refused:
+                plan_switch(machine, "begin", ["a", {"name": "day", **other}])
+            assert [("features[1]", feature.to_json())] == [(one.field, one.allowed) for one in refused.value.problems]
+    model.switch("begin", space)
+    assert {*feature.columns} <= {*model.machine.own.switching.now.recovery.targets}
     assert plan_switch(model.machine, "abort")
     model.switch("abort")
-    model.switch("begin", ["a", {**space[1], "name": "weekday", "buckets": 3}])
+    model.switch("begin", ["a", {"name": "weekday", **other}])
