@@ -123,6 +123,11 @@ class FeatureRecovery(Holder, ABC):
         self.solve()
         self.stored = self.stored[:0].copy()
 
+    @property
+    def frozen(self) -> bool:
+        """Whether it can learn no further rows: it has dropped those that it was solved for."""
+        return bool(self.count and self.d1) and not len(self.stored)
+
     def recover(self, X: Floats) -> Floats:
         """Targets (n, d) of rows X (n, d2), with vanished ones 0 before there is a mapping; changes nothing."""
         Y = np.empty((len(X), len(self.targets)))

@@ -239,6 +239,11 @@ class LinearMapping(FeatureRecovery):
         super().freeze()
         self.S = None
 
+    @property
+    def frozen(self) -> bool:
+        """See ``FeatureRecovery``; sums of products can stand for the rows."""
+        return super().frozen and self.S is None
+
     def _hand(self, other: Self, at: Ints) -> None:
         other.mean = self.mean[np.concatenate([np.arange(self.d2), self.d2 + at])]
         other.M = None if self.M is None else np.ascontiguousarray(self.M[:, at])

@@ -26,7 +26,7 @@ every expert, including those that start at zero, some weight at the first label
 equal unless there are fewer than five rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,6 +165,12 @@ class OverlapPeriod(Nested):
     def classes_differ(self, classes: int) -> bool:
         """Whether one of the models has another number of classes."""
         return self.old.classes_differ(classes) or self.new.classes_differ(classes)
+
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Any) -> None:
+        """Load a state from ``to_arrays``; see ``Nested``."""
+        super().load_arrays(arrays, header)
+        if self.recovery.frozen:
+            raise ValueError("the mapping of an overlap lacks the rows that it has learned")
 
     def parts(self) -> dict[str, Any]:
         """The models, the recovery and the trial of both models."""

@@ -156,6 +156,20 @@ def test_a_class_may_appear_anywhere(algorithm, phase, space):
         driver.reborn()
 
 
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+def test_an_overlap_whose_mapping_has_lost_its_rows_is_not_read_back(mapping):
+    """It could learn no further row; after the overlap the mapping needs none."""
+    driver = Driver()
+    driver.learn(30)
+    driver.begin(1, mapping)
+    driver.reborn().learn(5)
+    driver.switching.now.recovery.freeze()
+    with pytest.raises(ValueError, match="lacks the rows"):
+        driver.reborn()
+    driver.complete()
+    driver.reborn()
+
+
 @pytest.mark.parametrize("rows", range(6))
 @pytest.mark.parametrize("space", [1, 3])
 def test_too_few_overlap_rows_warn_and_rely_on_the_new_model(rows, space):
