@@ -22,7 +22,8 @@ At the end, with r the share of the recovered model and of the carried one, whic
     r = b_r                  otherwise
 
 If nothing has vanished there is nothing to recover, so the mapping is not poor. After the switch the 1/t share gives
-every expert, including those that start at zero, some weight at the first label. With ``variant: "paper"`` weights are
+every expert some weight at the first label; in a regression one that starts at zero has to predict a row well before.
+With ``variant: "paper"`` weights are
 equal unless there are fewer than five rows.
 """
 

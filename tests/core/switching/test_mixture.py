@@ -77,25 +77,31 @@ def test_weights_and_probabilities_follow_the_equations(experts, how, eta, share
         assert_allclose(-np.log(np.take_along_axis(P, y[None, :, None], 2)).sum(axis=(1, 2)), one.losses)
 
 
-def test_numbers_are_mixed_by_their_squared_errors():
-    """Errors are in units of the mixture's own mean squared error, numbers within the range of the labels."""
+@pytest.mark.parametrize("first", [(1 / 3, 1 / 3, 1 / 3), (0.7, 0.3, 0.0)])
+def test_numbers_are_mixed_by_their_squared_errors(first):
+    """Errors are in units of the mixture's own mean squared error, numbers within the range of the labels.
+
+    An expert that starts at 0 stays there until its error is within that.
+    """
     predictions, y = numbers(np.random.default_rng(4))
-    one = mixture()
+    one = Mixture(np.array(first), 100, selects=False, horizon=None, seed=5)
     said = one.learn(predictions, y)
     F = np.stack([p.value for p in predictions])
     S = np.stack([p.std for p in predictions])
-    a, D = np.full(E, 1 / E), 0.0
+    a, D, waited = np.array(first), 0.0, 0
     for i in range(N):
         width = np.ptp(y[:i]) if i else 0.0
         f = np.clip(F[:, i], y[:i].min() - width, y[:i].max() + width) if i >= 20 else F[:, i]
         assert_allclose(a @ f, said.value[i], rtol=1e-9)
         assert_allclose(np.sqrt(a @ (S[:, i] ** 2 + (f - a @ f) ** 2)), said.std[i], rtol=1e-9)
         D += max(1 / (i + 1), 0.01) * ((a @ f - y[i]) ** 2 - D)
-        v = a * np.exp(-((f - y[i]) ** 2) / (2 * D))
+        v, waits = a * np.exp(-((f - y[i]) ** 2) / (2 * D)), (a == 0.0) & ((f - y[i]) ** 2 > D)
         d = min(0.5, 1 / (i + 1))
-        a = d * v.sum() / E + (1 - d) * v
+        a = np.where(waits, 0.0, d * v.sum() / E + (1 - d) * v)
         a /= a.sum()
+        waited += waits.any()
     assert_allclose(a, one.weights, rtol=1e-9)
+    assert (0.0 in first) == (0 < waited < N)
 
 
 def test_a_single_expert_is_not_mixed():
