@@ -23,8 +23,7 @@ At the end, with r the share of the recovered model and of the carried one, whic
 
 If nothing has vanished there is nothing to recover, so the mapping is not poor. After the switch the 1/t share gives
 every expert some weight at the first label; in a regression one that starts at zero has to predict a row well before.
-With ``variant: "paper"`` weights are
-equal unless there are fewer than five rows.
+With ``variant: "paper"`` weights are equal unless there are fewer than five rows.
 """
 
 from collections.abc import Mapping, Sequence
