@@ -36,6 +36,8 @@ expert e, of the last label sqrt(m_e); 0 while all labels are equal. Where the m
 each row has to pay a share of make up most of S; so c follows what squared errors are, compared with S, from row 20 on:
 
     c <- c + max(1/t, .01) (min((y - o)^2 / S, 100 c) - c)   c = 1 at first, within [1/400, 25]
+
+A row of weight w moves c at w times this rate, at most .05: c is to be a mean of rows, never of one.
 """
 
 import math
@@ -60,7 +62,7 @@ SPREAD_MIN, SPREAD_MAX = 1.0 / 400.0, 25.0
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
 NUMBER_EXPERTS = ("last_value", *STACKS)
 
-_SPREAD_RATE, _OFF_MAX = 0.01, 10.0
+_SPREAD_RATE, _SPREAD_RATE_MAX, _OFF_MAX = 0.01, 0.05, 10.0
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
 _LOG_MIN = math.log(_CLIP)
 SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
@@ -245,7 +247,7 @@ def _compare(spread: float, error: float, weight: float, counters: Floats) -> No
     t, c = counters[ROWS], counters[SPREAD]
     if t >= SPAN_ROWS and spread > 0.0:
         off = min(error / spread, _OFF_MAX * math.sqrt(c))
-        c += min(max(1.0 / t, _SPREAD_RATE) * weight, 1.0) * (off * off - c)
+        c += min(max(1.0 / t, _SPREAD_RATE) * weight, _SPREAD_RATE_MAX) * (off * off - c)
         counters[SPREAD] = min(max(c, SPREAD_MIN), SPREAD_MAX)
 
 
