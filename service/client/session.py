@@ -83,17 +83,19 @@ class Service:
         key, parts = (self.key or "").strip(), urlsplit(self.address)
         if not key.isprintable():
             raise Misused("--key or ONEPASS_API_KEY: the key has a line break or another control character")
-        # Without https there is nothing to verify, and reading the authorities (or SSL_CERT_FILE) would take 40 ms.
-        trusted: ssl.SSLContext | bool = parts.scheme == "https" and httpx.create_ssl_context()
-        at = f"--ca {self.ca}"
+        trusted: ssl.SSLContext | bool = False  # without https nothing is verified, and reading authorities takes 40 ms
+        at = f"--ca {self.ca}" if self.ca else "SSL_CERT_FILE"
         try:
             if self.ca or self.client_cert:
                 trusted = ssl.create_default_context(cafile=self.ca)
                 at = f"--client-cert {self.client_cert}"
                 if self.client_cert:
                     trusted.load_cert_chain(self.client_cert)
-        except ssl.SSLError:
-            raise Failed(f"{at}: is not PEM, or not all of it") from None
+            elif parts.scheme == "https":
+                trusted = httpx.create_ssl_context()
+        except OSError as error:
+            reason = "is not PEM, or not all of it" if isinstance(error, ssl.SSLError) else error.strerror
+            raise Failed(f"{at}: {reason}") from None
         patience_s, remote = PATIENCE_S if patient else 0.0, LOOPBACK.fullmatch(parts.hostname or "") is None
         try:
             return Session(self.address, key, patience_s=patience_s, verify=trusted, trust_env=remote)

@@ -7,8 +7,8 @@
     model.feedback({"outside": 4.5}, 61.5)
 
 Every feedback carries an id, so that it is learned once, however often it is sent again. A 429, a 502 to 504 and a
-broken connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service and a
-certificate that is not trusted fail at once. Rows are dicts by feature name, lists, arrays, or a data frame.
+broken connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service or lost
+and a certificate that is not trusted fail at once. Rows are dicts by feature name, lists, arrays, or a data frame.
 Connections are kept for each thread.
 """
 
@@ -28,10 +28,9 @@ TIMEOUT_S = 30.0  # how long one try may wait for the service
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
 """First pause between two tries without a Retry-After, which doubles; the longest of these."""
 WAIT_S_MAX = 10.0  # longest pause, even if Retry-After is longer
-NOT_FOUND, TOO_MANY_REQUESTS = 404, 429
-PASSING = (0, TOO_MANY_REQUESTS, 502, 503, 504)
-"""Statuses that may pass: a broken connection (0), a rate limit, a service or a balancer that is unavailable."""
-MODEL_DOWN = "model-down"  # the problem type of a 503 that is not worth retrying: the model is out of service
+NOT_FOUND, TOO_MANY_REQUESTS, UNAVAILABLE = 404, 429, 503
+UNKNOWN = (0, 502, 504)  # a broken connection (0), or a balancer's: the request may have been carried out
+LASTING = ("model-down", "model-lost")  # the problem types of a 503 that is not worth retrying
 
 
 class OnepassError(Exception):
@@ -48,8 +47,8 @@ class OnepassError(Exception):
     def __init__(self, status: int, problem: Mapping[str, Any], retry_after_s: float | None = None) -> None:
         self.status, self.retry_after_s = status, retry_after_s
         self.type = str(problem.get("type", "about:blank"))
-        is_down = self.type.rpartition("/")[2] == MODEL_DOWN
-        self.passes = status in PASSING and not is_down
+        is_lasting = self.type.rpartition("/")[2] in LASTING
+        self.passes = status in (TOO_MANY_REQUESTS, UNAVAILABLE, *UNKNOWN) and not is_lasting
         self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
         detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
         fields = [f"{one.get('field')}: {one.get('problem')}" for one in self.errors]
@@ -96,7 +95,8 @@ class Onepass:
     def ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """Send one request and return the JSON of its answer.
 
-        A POST has an Idempotency-Key: it is learned once, and balancers may repeat it as well.
+        A POST has an Idempotency-Key: it is learned once, and balancers may repeat it as well. A tracked prediction has
+        none, and is not sent again after a status of UNKNOWN: each would be kept, and may get a label when that is due.
 
         Raises:
             OnepassError: it was refused, or still failed after ``patience_s``.
@@ -104,7 +104,8 @@ class Onepass:
         """
         sent = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
         more = {"Accept": "application/json", "Content-Type": "application/json", **self._headers}
-        if method == "POST":
+        is_kept = isinstance(body, Mapping) and "track" in body
+        if method == "POST" and not is_kept:
             more["Idempotency-Key"] = uuid4().hex
         until, pause, is_sent = time.monotonic() + self._patience_s, PAUSE_S, False
         while True:
@@ -115,7 +116,7 @@ class Onepass:
                     return {}  # it was carried out, but the answer was lost
                 is_sent |= error.status != TOO_MANY_REQUESTS
                 wait = min(error.retry_after_s or pause, WAIT_S_MAX)
-                if not error.passes or time.monotonic() + wait > until:
+                if not error.passes or (is_kept and error.status in UNKNOWN) or time.monotonic() + wait > until:
                     raise
             time.sleep(wait)
             pause = min(2 * pause, PAUSE_S_MAX)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 
-from service.client.failures import Misused
+from service.client.failures import Failed, Misused
 from service.client.session import Refused, Service, Session
 from tests.service.client.fixtures import Shell, answering, stream
 
@@ -141,13 +142,24 @@ def test_patience_ends(tmp_path: Path, replay: Shell, network: tuple, monkeypatc
         assert len(seen) in tries
 
 
+def test_authorities_of_the_machine_are_read_where_none_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable that names no file is named; with --ca it does not matter."""
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
+    Service("https://127.0.0.1:9", ca=tmp_path / "ca.pem").session().close()
+    with pytest.raises(Failed, match="SSL_CERT_FILE: No such file"):
+        Service("https://127.0.0.1:9").session()
+
+
 def test_what_was_waited_for_in_vain_is_not_waited_for_again() -> None:
     """Of many models each would take the patience of one."""
     seen: list[str] = []
     away = httpx.MockTransport(
         lambda request: seen.append(request.url.path) or httpx.Response(503, headers={"Retry-After": "0"})
     )
-    with Session("http://service", patience_s=0.05, transport=away) as unlucky:
+    with Session("http://service", patience_s=0.5, transport=away) as unlucky:
         for name in ("a", "b"):
             with pytest.raises(Refused):
                 unlucky.found(name)

@@ -160,6 +160,21 @@ def test_retries_send_the_same_id(onepass, unreliable, of):
     assert [bodies[0]] * 5 == bodies
 
 
+def test_a_tracked_prediction_is_not_made_twice(onepass, unreliable):
+    """It is tried again where it has not been made; after a lost answer each try would keep another one."""
+    url, plan, posted = unreliable
+    plan[:] = [(429, "too-many-requests"), (502, "none")]
+    with onepass.Onepass(url) as service:
+        for ask in (
+            service.model("m").predict,
+            lambda row, track: service.model("m").predict_batch([row], track=track),
+        ):
+            with pytest.raises(onepass.OnepassError):
+                ask({"a": 1.0}, track=True)
+            plan[:] = [(0, "")]
+    assert (3, []) == (len(posted), [headers for _, headers, _ in posted if "Idempotency-Key" in headers])
+
+
 @pytest.mark.parametrize("told", [{"url": "http://127.0.0.1:9"}, {"URL": "http://127.0.0.1:9"}, {"PORT": "9"}])
 def test_patience_ends(onepass, monkeypatch, told):
     """Where nothing listens, the error names the place, with status 0; an argument or a variable says which it is."""
@@ -168,6 +183,18 @@ def test_patience_ends(onepass, monkeypatch, told):
     with pytest.raises(onepass.OnepassError, match="cannot reach 127.0.0.1:9: ") as refused:
         onepass.Onepass(told.get("url"), patience_s=0).model("m").metrics()
     assert 0 == refused.value.status
+
+
+def test_a_lost_model_is_not_waited_for(onepass, unreliable):
+    """Like one that is out of service: a person has to act. White space around a key is no part of it."""
+    url, plan, posted = unreliable
+    plan[:] = [(503, "model-down"), (503, "model-lost")]
+    with onepass.Onepass(url, key=" secret\n") as service:
+        for _ in range(2):
+            with pytest.raises(onepass.OnepassError):
+                service.model("m").feedback({"a": 1.0}, 2.0)
+    assert 2 == len(posted)
+    assert {"secret"} == {headers["X-API-Key"] for _, headers, _ in posted}
 
 
 def test_a_rate_limit_is_waited_for(onepass, unreliable, monkeypatch):
