@@ -320,3 +320,5 @@ async def test_a_limited_key_goes_by_the_clock_of_the_store():
 
     for after in (None, StreamPosition(now + 61_000, 0)):
         assert f'event: start\ndata: {{"position":"{now - event_stream.SKEW_MS}-0"}}' in await began(after)
+    newest, now = StreamPosition(now, 9), now - 10**9  # set back: the newest event is from the future
+    assert not await event_stream._is_ahead(SimpleNamespace(now_ms=now_ms), newest, newest)

@@ -131,7 +131,8 @@ async def test_an_idempotency_key_is_an_id_too(api, key):
     """The same rules, named as the header; beside the ids of a batch it is not looked at."""
     path, headers = await api.learnt(), {"Idempotency-Key": key}
     batch = {"columns": ["a", "b"], "data": [[1, 2]], "labels": ["UP"]}
-    for route, sent in (("feedback", {**ROW, "label": "UP"}), ("feedback/batch", batch)):
+    rows = [("feedback", {**ROW, "label": "UP", **own}) for own in ({}, {"id": "own"})]
+    for route, sent in (*rows, ("feedback/batch", batch)):
         await api.refuses(f"{path}/{route}", 422, "Idempotency-Key", json=sent, headers=headers)
     await api.post(f"{path}/feedback/batch", {**batch, "ids": ["x"]}, headers=headers)
 

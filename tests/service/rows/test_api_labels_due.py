@@ -53,10 +53,13 @@ async def test_silence_is_learned_as_a_label(api):
 
 
 async def test_what_the_index_has_lost_is_announced_again(api):
-    """A failover of its server takes only the announcement: the model's own has the predictions."""
-    path = await api.new(DFOP, labels_due=SILENCE)
+    """A failover of its server takes only the announcement: the model's own has the predictions, if any."""
+    path, connection = await api.new(DFOP, labels_due=SILENCE), api.engine.store.connection
+    own = path.rpartition("/")[2], (await api.get(path))["incarnation"]
+    await DueLabels(connection).mark_lost([own])
+    assert [None] == await connection.ask(("ZSCORE", LABELS_DUE, " ".join(own)))
     await tracked(api, path)
-    await api.engine.store.connection.ask(("DEL", LABELS_DUE), ("DEL", LABELS_MARKED))
+    await connection.ask(("DEL", LABELS_DUE), ("DEL", LABELS_MARKED))
     await until(api, path, 1)
 
 

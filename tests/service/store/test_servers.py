@@ -15,8 +15,12 @@ from tests.service.store_fixtures import next_command
 from tests.service.waiting import until
 
 
-async def test_an_address_that_leads_to_another_primary_is_followed():
-    """Connections stay with the server that they were made to; what waits on one of them is answered first."""
+async def test_an_address_that_leads_to_another_primary_is_followed(monkeypatch):
+    """Connections stay with the server that they were made to; what waits on one of them is answered first.
+
+    They are made anew once for all replies that say so at a time.
+    """
+    monkeypatch.setattr(node, "RENEW_S", 60.0)
     primary, answered, left = "old", asyncio.Event(), []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -46,6 +50,8 @@ async def test_an_address_that_leads_to_another_primary_is_followed():
         assert b"old" == await blocked
         assert b"new" == await connection.one(call("GET"))
         await until(lambda: left == ["old"] * 4)
+        connection.topology.sole.renew()
+        assert [] == [line for line in connection.topology.sole._lines if line.ended]
 
 
 async def test_a_cluster_is_up_when_one_of_its_nodes_says_so():
