@@ -29,7 +29,7 @@ PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
 """First pause between two tries without a Retry-After, which doubles; the longest of these."""
 WAIT_S_MAX = 10.0  # longest pause, even if Retry-After is longer
 NOT_FOUND, TOO_MANY_REQUESTS, UNAVAILABLE = 404, 429, 503
-UNKNOWN = (0, 502, 504)  # a broken connection (0), or a balancer's: the request may have been carried out
+OF_BALANCERS = (502, 504)  # the service may have carried the request out
 LASTING = ("model-down", "model-lost")  # the problem types of a 503 that is not worth retrying
 
 
@@ -48,7 +48,7 @@ class OnepassError(Exception):
         self.status, self.retry_after_s = status, retry_after_s
         self.type = str(problem.get("type", "about:blank"))
         is_lasting = self.type.rpartition("/")[2] in LASTING
-        self.passes = status in (TOO_MANY_REQUESTS, UNAVAILABLE, *UNKNOWN) and not is_lasting
+        self.passes = status in (0, TOO_MANY_REQUESTS, UNAVAILABLE, *OF_BALANCERS) and not is_lasting
         self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
         detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
         fields = [f"{one.get('field')}: {one.get('problem')}" for one in self.errors]
@@ -96,7 +96,7 @@ class Onepass:
         """Send one request and return the JSON of its answer.
 
         A POST has an Idempotency-Key: it is learned once, and balancers may repeat it as well. A tracked prediction has
-        none, and is not sent again after a status of UNKNOWN: each would be kept, and may get a label when that is due.
+        none, and is not sent again after a 502 or 504: each is kept, and may get a label when that is due.
 
         Raises:
             OnepassError: it was refused, or still failed after ``patience_s``.
@@ -116,7 +116,7 @@ class Onepass:
                     return {}  # it was carried out, but the answer was lost
                 is_sent |= error.status != TOO_MANY_REQUESTS
                 wait = min(error.retry_after_s or pause, WAIT_S_MAX)
-                if not error.passes or (is_kept and error.status in UNKNOWN) or time.monotonic() + wait > until:
+                if not error.passes or (is_kept and error.status in OF_BALANCERS) or time.monotonic() + wait > until:
                     raise
             time.sleep(wait)
             pause = min(2 * pause, PAUSE_S_MAX)
