@@ -164,7 +164,7 @@ def _from_stdin(options: Mapping[str, Any]) -> Any:
     """The whole body from standard input; ``Misused`` names an option that would not be sent with it."""
     for option, value in options.items():
         if value is not None:
-            raise Misused(f"--{option.replace('_', '-')} does not go with -: the body on standard input has it")
+            raise Misused(f"--{option.replace('_', '-')} cannot be combined with -: put it into the body")
     return _json(STDIN)
 
 

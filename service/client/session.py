@@ -21,7 +21,7 @@ from service.client.display import shortened, spelt
 from service.client.failures import Failed, Misused
 
 PORT = 8000
-LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1")  # hosts that no proxy stands before
+LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1")  # hosts that are never reached through a proxy
 TIMEOUT_S = 60.0
 RECONNECT_S = 0.5
 PATIENCE_S = 60.0  # how long a patient command retries a request while the service is unavailable
@@ -151,8 +151,8 @@ class Session(httpx.Client):
     """An HTTP client of one service that raises on errors, and retries while the service is unavailable.
 
     A request is retried for ``patience_s``; a POST is then sent with an Idempotency-Key, and a DELETE whose retry finds
-    nothing is done. After a wait in vain there is no other. ``stays``: whether the service outlives the command.
-    ``how``: further arguments of httpx.Client.
+    nothing is done. Once it has waited in vain, it no longer waits. ``stays``: whether the service outlives the
+    command. ``how``: further arguments of httpx.Client.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class Session(httpx.Client):
         parts, proxies = urlsplit(self.url), getproxies() if self.trust_env else {}
         proxy, host = proxies.get(parts.scheme, proxies.get("all")), parts.hostname or ""
         if proxy and not proxy_bypass(host):
-            advice = f"the way there is the proxy {proxy.rpartition('@')[2]}, unless NO_PROXY has {host}"
+            advice = f"requests go through the proxy {proxy.rpartition('@')[2]}; to bypass it, list {host} in NO_PROXY"
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             advice = "--ca FILE or ONEPASS_CA names the authority of its certificate"
         if "disconnected without" in reason or "CERTIFICATE_REQUIRED" in reason:

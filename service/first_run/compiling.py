@@ -91,10 +91,11 @@ def _begin() -> None:
 
 
 def _leave_out_helpers() -> None:
-    """Compile what a kernel calls, and what has no signature of its own, up to LLVM's language only.
+    """Compile functions that only kernels call, and that have no signature, to LLVM's language and no further.
 
-    Each kernel has a copy of it, which is optimised together with the kernel. It is neither wrapped for calls by Python
-    nor optimised, turned into machine code and cached by itself; a process in which Python calls it compiles it anew.
+    Each kernel gets its own copy of such a function and is optimised together with it. So the function itself needs no
+    wrapper for Python, no optimisation, no machine code and no place in the cache. If Python does call it, the process
+    that does so compiles it first.
     """
     compile_one, depth = Dispatcher.compile, 0
 

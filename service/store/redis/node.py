@@ -254,8 +254,8 @@ class Node:
         return line
 
     def renew(self) -> None:
-        """Let new connections take the place of all, at most once in RENEW_S: the server is no primary any more, and
-        the same address may lead to another one now.
+        """Replace all connections, at most once in RENEW_S: the server is no longer a primary, and its address may now
+        lead to another one.
         """
         if (now := asyncio.get_running_loop().time()) >= self._renewed + RENEW_S:
             self._renewed = now

@@ -55,7 +55,7 @@ def test_a_body_from_stdin_takes_no_options(
 ) -> None:
     """The option that would not be sent is named."""
     assert 2 == app.main([command, "m", "-", *option])
-    said = f"onepass {command}: {option[0]} does not go with -: the body on standard input has it\n"
+    said = f"onepass {command}: {option[0]} cannot be combined with -: put it into the body\n"
     assert ("", said) == capsys.readouterr()
 
 

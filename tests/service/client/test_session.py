@@ -81,7 +81,7 @@ def test_proxies(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     for variable, proxy, status, named in (
-        ("HTTP_PROXY", "http://me:secret@127.0.0.1:9", 1, "the proxy 127.0.0.1:9, unless NO_PROXY has there.invalid"),
+        ("HTTP_PROXY", "http://me:secret@127.0.0.1:9", 1, "the proxy 127.0.0.1:9; to bypass it, list there.invalid"),
         ("ALL_PROXY", "socks5://127.0.0.1:9", 2, "SOCKS"),
         ("HTTP_PROXY", "http://me:secret@host:port", 2, "HTTP_PROXY"),
     ):
