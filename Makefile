@@ -31,7 +31,10 @@ LOCK := env -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_UR
 	--no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-header --no-annotate $(LOCK_ARGS)
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-PIP := $(PY) -m pip --disable-pip-version-check --no-input
+# That of .venv, else of the Python that makes it: another pip would take as long to install as all packages.
+PIP := $$($(PY) -c 'import pip' 2>/dev/null && echo $(PY) -m pip || echo $(PYTHON) -m pip --python $(PY)) \
+	--disable-pip-version-check --no-input
+HAVE_PIP := { $(PIP) --version || $(PY) -m ensurepip; } >/dev/null 2>&1
 UV_LOCK := service/first_run/uv-requirements.txt
 # A phase is one line: what it does as it begins, its seconds as it ends.
 begin = begun=$$(date +%s); printf '%s: ' "$(1)"
@@ -141,14 +144,15 @@ clean: ## remove .venv and caches (never onepass-data)
 	@check='import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
 	version='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'; \
 	if $(PY) -c "$$version" 2>/dev/null; then \
-		$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null 2>&1; touch $@; exit; fi; \
+		$(HAVE_PIP); touch $@; exit; fi; \
 	if ! $(PYTHON) -c "$$version" 2>/dev/null; then \
 		echo "Onepass needs Python 3.11 to 3.14; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing)." >&2; \
 		echo "Name another one: make PYTHON=python3.12 run" >&2; exit 1; fi; \
 	if ! $(PYTHON) -c "$$check" 2>/dev/null; then \
 		echo "'$(PYTHON)' lacks venv or ensurepip. Debian and Ubuntu: apt install python3-venv" >&2; exit 1; fi; \
 	echo "A first run takes some 35 s on two idle cores; later ones start within seconds."; \
-	$(call begin,Making .venv with $$($(PYTHON) --version)); $(PYTHON) -m venv --clear .venv && $(end)
+	$(call begin,Making .venv with $$($(PYTHON) --version)); \
+	$(PYTHON) -m venv --clear --without-pip .venv && $(HAVE_PIP) && $(end)
 
 .venv/stamp-run: service/requirements.txt .venv/stamp-venv
 	@$(call begin,Installing packages of $<); $(call install,--require-hashes -r $<); $(end)

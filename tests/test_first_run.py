@@ -99,13 +99,26 @@ def test_an_installation_that_was_cut_off_is_made_anew(clone: Path, uv: str) -> 
 
 @pytest.mark.slow
 def test_a_usable_environment_is_kept(tmp_path: Path) -> None:
-    """And gets the pip that it lacks; without one a Python that cannot be used is named."""
+    """Without one a Python that cannot be used is named."""
     assert "make PYTHON=python3.12 run" in make(tmp_path, ".venv/stamp-venv", "PYTHON=/nowhere/python").stderr
     venv.create(tmp_path / ".venv")
     (kept := tmp_path / ".venv/kept").touch()
     assert 0 == make(tmp_path, ".venv/stamp-venv").returncode
     assert kept.exists()
-    assert [] != list(tmp_path.glob(".venv/lib/*/site-packages/pip"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [False, True], ids=["a new one", "one that is kept"])
+@pytest.mark.parametrize("pip", [False, True], ids=["without pip", "with pip"])
+def test_the_pip_of_the_python_that_makes_an_environment_installs(clone: Path, pip: bool, kept: bool) -> None:
+    """The environment gets its own only where that Python has none, as making one takes longer than all packages."""
+    shutil.rmtree(clone / ".venv")
+    venv.create(clone / "maker", with_pip=pip)
+    if kept:
+        venv.create(clone / ".venv")
+    done = make(clone, ".venv/stamp-run", "UV=no", f"PYTHON={clone / 'maker/bin/python'}")
+    assert (0, {"one", "two"}) == (done.returncode, installed(clone)), done.stderr
+    assert pip == (not list(clone.glob(".venv/lib/*/site-packages/pip")))
 
 
 START = """
