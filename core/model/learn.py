@@ -286,12 +286,17 @@ def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
 
 
 def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
-    """Score the predictions of the model outside on rows that were just learned."""
-    answers, truth = model.own.answers, scored.truth
+    """Score the predictions of the model outside on rows that were just learned, from the first that it predicted."""
+    answers, truth, own, outside = model.own.answers, scored.truth, scored.losses, rows.outside
+    if outside is None:
+        outside = [None] * len(truth)
     if model.outside is None:
+        first = next((row for row, one in enumerate(outside) if one is not None), None)
+        if first is None:
+            return
         model.outside = OutsideScores(*model.config.metrics.spans)
-    outside = rows.outside or [None] * len(truth)
-    theirs, own, numbers = np.full((len(truth), 2), np.nan), scored.losses, NO_NUMBERS
+        truth, own, outside = truth[first:], own[first:], outside[first:]
+    theirs, numbers = np.full((len(truth), 2), np.nan), NO_NUMBERS
     if isinstance(answers, ClassAnswers):
         for row, label in enumerate(outside):
             if label is not None:

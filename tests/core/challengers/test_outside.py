@@ -92,7 +92,7 @@ def test_only_rows_with_a_served_prediction_are_compared():
     """A model whose rows never had one keeps nothing; a prediction sent with a tracked row counts."""
     plain, model = new("dfop"), new("dfop")
     teach(plain, slice(0, 50), LABELS, [None] * N)
-    assert plain.machine.outside is not None
+    assert plain.machine.outside is None
     model.learn(X[:50], LABELS[:50])
     assert model.machine.outside is None
     model.learn(X[50:51], LABELS[50:51], served=ServedPrediction("no", outside=LABELS[50]))

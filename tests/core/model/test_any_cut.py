@@ -30,7 +30,7 @@ SCALED = [name for name, entry in ALGORITHMS.items() if any(param.name == "scali
 class Case(NamedTuple):
     """A model before its first row, and the rows it learns.
 
-    ``more``: further columns, NaN in rows without them; ``forms``: rows before which such a column starts or ends.
+    ``more``: further columns, NaN or None in rows without; ``forms``: rows before which such a column starts or ends.
     """
 
     first: Callable[[], Model]
@@ -45,7 +45,8 @@ class Case(NamedTuple):
         space = self.first().feedback_schema
         assert space is not None
         for i, j in pairwise(sorted({0, *ends, *self.forms, len(self.X)})):
-            columns = {name: column[i:j] for name, column in self.more.items() if column[i] == column[i]}
+            given = {name: column[i:j] for name, column in self.more.items()}
+            columns = {name: column for name, column in given.items() if not {*map(str, column)} <= {"None", "nan"}}
             yield Rows(space.id, None, self.X[i:j], self.y[i:j], **columns)
 
 
@@ -91,12 +92,12 @@ CASES = {
     "unknown categories": Case(partial(of, columns.CATEGORIES), columns.RAW, np.arange(5.0)),
     **{
         f"{algorithm} {task} beside a model outside": Case(
-            partial(of, outside.body(algorithm, task)), outside.X[:300], y[:300], {"outside": served[:300]}
+            partial(of, outside.body(algorithm, task)), outside.X[:300], y[:300], {"outside": served}
         )
         for algorithm in ("dfop", "observer")
         for task, y, served in (
-            ("classification", outside.LABELS, outside.SERVED),
-            ("regression", outside.NUMBERS, outside.SERVED_NUMBERS),
+            ("classification", outside.LABELS, [None] * 30 + outside.SERVED[30:300]),
+            ("regression", outside.NUMBERS, [None] * 30 + outside.SERVED_NUMBERS[30:300].tolist()),
         )
     },
     **{
