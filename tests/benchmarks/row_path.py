@@ -1,9 +1,10 @@
 """The way of one row through the code: ``python -m tests.benchmarks.row_path [--list]``.
 
 One POST /feedback and one POST /predict are sent with a key to the app in this process, after a model has learned some
-hundred rows. Every call of a Python function in core/ and service/ is counted with a profile hook (a coroutine that is
-resumed counts again). Printed are the files that take part, the calls in them, and how often one file hands over to
-another; ``--list`` adds the calls of each file. The numbers depend on nothing but the code.
+thousand rows; by then most rows no longer enter the sample for explanations. Every call of a Python function in core/
+and service/ is counted with a profile hook (a coroutine that is resumed counts again). Printed are the files that take
+part, the calls in them, and how often one file hands over to another; ``--list`` adds the calls of each file. The
+numbers depend on nothing but the code.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from tests.benchmarks.harness.processes import KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED = tuple(f"{ROOT / folder}/" for folder in ("core", "service"))
-WARM_ROWS, PARAMS = 300, {"forgetting_rate": "auto"}
+WARM_ROWS, PARAMS = 3_000, {"forgetting_rate": "auto"}
 QUIET_S = 0.2
 """Lets the background tasks finish what follows the last warm row."""
 
