@@ -12,8 +12,8 @@ slope is learned from the stream instead, by one Newton step per row on the log 
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
 The limit of H makes it forget by the information in rows, not by their number: if one class is rare, most rows say
-little about the slope. It starts from a = 1, H = 1. A row of weight c adds c times its curvature and goes c times its
-way.
+little about the slope. It starts from a = 1, H = 1. A row of weight c, relative to the largest one of late
+(core.numerics.weighting), adds c times its curvature and goes c times its way.
 """
 
 import math
@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from core.contract import CLASSES, NUMBERS_IN, TABLE, VECTOR, Floats, Ints
+from core.contract import CLASSES, NUMBERS_IN, TABLE, VECTOR, WEIGHT_MAX, Floats, Ints
+from core.numerics.weighting import relative
 from core.state.layout import Array, Range
 
-SLOPE, CURVATURE = range(2)  # places in the calibration
+SLOPE, CURVATURE, HEAVIEST, SIZE = range(4)  # places in the calibration, and their number
 
 PROBABILITY_MIN = 1e-6
 SLOPE_MIN, SLOPE_MAX = 0.05, 25.0
@@ -33,16 +34,20 @@ _CURVATURE_FIRST, _CURVATURE_MAX = 1.0, 50.0
 _SCORE_MAX = 2.0
 
 CALIBRATION = Array(
-    2,
-    places={SLOPE: Range(SLOPE_MIN, SLOPE_MAX), CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX)},
+    SIZE,
+    places={
+        SLOPE: Range(SLOPE_MIN, SLOPE_MAX),
+        CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX),
+        HEAVIEST: Range(0.0, WEIGHT_MAX),
+    },
     at="calibration",
 )
 """The calibration of a learner in its state (core.state.layout)."""
 
 
 def fresh_calibration() -> Floats:
-    """Slope and curvature before the first row."""
-    return np.array([1.0, _CURVATURE_FIRST])
+    """Slope, curvature and largest weight before the first row."""
+    return np.array([1.0, _CURVATURE_FIRST, 0.0])
 
 
 @njit(cache=True, nogil=True)
@@ -73,16 +78,16 @@ def _classify_row(scores: Floats, i: int, slope: float, p: Floats) -> int:
 @njit(cache=True, nogil=True)
 def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Floats, weight: float) -> None:
     """One Newton step of the slope; scores count within +-2, so that a wild one cannot spoil it."""
-    mean = square = right = 0.0
+    counts, mean, square, right = relative(weight, calibration, HEAVIEST), 0.0, 0.0, 0.0
     for k in range(p.shape[1]):
         s = min(max(_score(scores, i, k), -_SCORE_MAX), _SCORE_MAX)
         mean += p[i, k] * s
         square += p[i, k] * s * s
         if k == label:
             right = s
-    curvature = calibration[CURVATURE] + weight * max(square - mean * mean, 0.0)
+    curvature = calibration[CURVATURE] + counts * max(square - mean * mean, 0.0)
     calibration[CURVATURE] = min(max(curvature, _CURVATURE_FIRST), _CURVATURE_MAX)
-    slope = calibration[SLOPE] + weight * (right - mean) / calibration[CURVATURE]
+    slope = calibration[SLOPE] + counts * (right - mean) / calibration[CURVATURE]
     calibration[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
 
 

@@ -41,7 +41,8 @@ A mixture of experts that are calibrated themselves has little to correct, and l
 calibration is *slow*: h = 30, g = 5, and the slope begins at H = 20.
 
 The limits of H make it forget by information, not by the number of rows: a thousand rows without a single one of a
-rare class say little about it. A row of weight c counts c times.
+rare class say little about it. A row of weight c, relative to the largest one of late (core.numerics.weighting), counts
+c times.
 
 Source: the share: Laplace's rule of succession; one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern
 Neural Networks, ICML 2017; corrections that go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online
@@ -53,15 +54,16 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import Floats, Ints
+from core.contract import WEIGHT_MAX, Floats, Ints
 from core.numerics.rows import put
-from core.numerics.weighting import softmax
+from core.numerics.weighting import relative, softmax
 from core.state.layout import Array, Layout, Range
 
 KNOTS = 17
 SLOPE, CURVATURE, SHARED, OFFSETS, WEIGHTS = 0, 1, 2, 3, 3 + KNOTS
 """Offsets of the parts in the calibration; SHARED: 1 once more than two classes share the offsets."""
-SIZE = WEIGHTS + KNOTS
+HEAVIEST = WEIGHTS + KNOTS
+SIZE = HEAVIEST + 1
 SLOPE_MIN, SLOPE_MAX, OFFSET_MAX = 0.02, 20.0, 8.0
 
 _SHARE_MIN, _CORRECTED_MIN, _RARE = 1e-9, 1e-3, 0.01
@@ -81,7 +83,8 @@ LAYOUT = Layout(
             CURVATURE: Range(_CURVATURE_FIRST[0], _CURVATURE_MAX),
             SHARED: Range(0.0, 1.0, whole=True),
             **dict.fromkeys(range(OFFSETS, WEIGHTS), Range(-OFFSET_MAX, OFFSET_MAX)),
-            **dict.fromkeys(range(WEIGHTS, SIZE), Range(0.0, _WEIGHT_MAX[1])),
+            **dict.fromkeys(range(WEIGHTS, HEAVIEST), Range(0.0, _WEIGHT_MAX[1])),
+            HEAVIEST: Range(0.0, WEIGHT_MAX),
         },
     )
 )
@@ -208,18 +211,18 @@ def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float, rare: boo
 
     ``rare``: whether all classes but the first two are; ``slow``: as of ``fresh``.
     """
-    K, mean, square = s.shape[0], 0.0, 0.0
+    K, mean, square, counts = s.shape[0], 0.0, 0.0, relative(weight, c, HEAVIEST)
     for k in range(K):
         mean += s[k] * logs[k]
         square += s[k] * logs[k] * logs[k]
     if K > 2 and not c[SHARED] and not rare:
-        c[OFFSETS:], c[SHARED] = 0.0, 1.0
+        c[OFFSETS:HEAVIEST], c[SHARED] = 0.0, 1.0
     if not c[SHARED]:
         if y < 2:
-            _step(_odds_of_two(s), y == 1, c, weight, slow)
+            _step(_odds_of_two(s), y == 1, c, counts, slow)
     else:
         for k in range(K):
             if s[k] >= _CORRECTED_MIN:
-                _step(_odds(s[k]), y == k, c, weight, slow)
-    c[CURVATURE] = min(c[CURVATURE] + weight * max(square - mean * mean, 0.0), _CURVATURE_MAX)
-    c[SLOPE] = min(max(c[SLOPE] + weight * (logs[y] - mean) / c[CURVATURE], SLOPE_MIN), SLOPE_MAX)
+                _step(_odds(s[k]), y == k, c, counts, slow)
+    c[CURVATURE] = min(c[CURVATURE] + counts * max(square - mean * mean, 0.0), _CURVATURE_MAX)
+    c[SLOPE] = min(max(c[SLOPE] + counts * (logs[y] - mean) / c[CURVATURE], SLOPE_MIN), SLOPE_MAX)

@@ -4,11 +4,19 @@ For a row, l_k the loss of expert k = 1 ... K and w_k its weight, 1/K at the sta
 
     exponential weights   w_k <- w_k exp(-min(eta (l_k - least), 700))   least: min l, or 0 where losses are in [0, 1]
     fixed share           w_k <- (1 - eps) w_k / sum w + eps / K         an expert without weight can regain it
-    loss to expect        D <- D + r ((o - y)^2 - D)                     r = min(c max(1/t, .001), 1)
+    loss to expect        D <- D + r ((o - y)^2 - D)                     r = c max(1/t, .001)
 
     logarithmic pool      q ~ exp(sum_k v_k f_k)                         f_k: centred log probabilities of the classes
     AdaGrad               g_k = c (f_ky - E_q[f_k])                      y the row's class, c its weight
                           G_k <- .9995 G_k + g_k^2                       v_k <- v_k + .15 g_k / sqrt(G_k), within +-20
+
+**Weights of rows.** Exponential weights are a mean over experts only while c eta is as small as eta has to be, and a
+Newton step c times as long leaves the curvature behind that it is divided by. So what weighs experts or calibrates them
+takes a row's weight as a share of the largest one of late:
+
+    M <- max(c, .999 M)                    c <- c / M, at most 1
+
+If all rows have the same weight, it changes nothing; a single heavy row is forgotten after some thousand rows.
 
 The loss of a number is its squared error in units of D. A row that is far off counts whole in the D that it is weighed
 by, and as at most 1e6 D in the D of later rows. Otherwise one label of 1e20 would make all later losses negligible.
@@ -28,12 +36,20 @@ from numba import njit
 from core.contract import Floats
 
 FIXED_SHARE = 1e-3  # the eps of most mixtures
+HEAVIEST_KEPT = 0.999
 LOSS_RATE = 1e-3
 POOL_MAX = 20.0
 
 _EXPONENT_MAX = 700.0
 _SQUARED_MAX, _LOSS_MIN, _WINSOR = 1e150, 1e-300, 1e6
 _POOL_RATE, _POOL_DECAY = 0.15, 0.9995
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def relative(weight: float, state: Floats, place: int) -> float:
+    """A row's weight as a share of the largest one of late, M, which has a place in the state; at first it is 0."""
+    state[place] = max(weight, HEAVIEST_KEPT * state[place])
+    return float(weight / state[place])
 
 
 @njit(cache=True, nogil=True)
@@ -77,9 +93,9 @@ def winsorised_by(loss: float, miss: float) -> float:
 def expect(loss: float, miss: float, weight: float, rows: float, winsorised: bool) -> tuple[float, float, float]:
     """D for this row and for later ones, from the D so far and the row's squared error; and what that counted as.
 
-    ``rows`` were learned before. ``winsorised``: whether the row may count for less than it is.
+    ``weight`` is relative, ``rows`` were learned before. ``winsorised``: whether the row may count for less than it is.
     """
-    rate = min(weight * max(1.0 / (rows + 1.0), LOSS_RATE), 1.0)
+    rate = weight * max(1.0 / (rows + 1.0), LOSS_RATE)
     counted = winsorised_by(loss, miss) if winsorised else miss
     return max(loss + rate * (miss - loss), _LOSS_MIN), loss + rate * (counted - loss), counted
 

@@ -11,8 +11,9 @@ wrong ones among the last B = 64, at every absolute row number divisible by B, h
     p   = (1 - s) p_old + s p_new            s = 1/2 at first
     s  <- (1 - eps) s p_new,y / p_y + eps/2  fixed share on log loss, eps = .001, y the row's class
 
-A row of weight c counts with p_new,y^c and p_old,y^c. Without a second team only errors are counted. No second team
-begins that has more than 4 MB from its first row on: building it would hold up other models for more than some 30 ms.
+A row of weight c, relative to the largest one of late, counts with p_new,y^c and p_old,y^c. Without a second team only
+errors are counted. No second team begins that has more than 4 MB from its first row on: building it would hold up other
+models for more than some 30 ms.
 
 Source: Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998; Bifet, Gavalda: Learning from
 Time-Changing Data with Adaptive Windowing, SDM 2007, for models that are built at an alarm, beside the old ones.
@@ -22,15 +23,15 @@ import math
 
 import numpy as np
 
-from core.contract import CLASSES, CLASSES_IN, TABLE, VECTOR, Floats, Ints, direct
-from core.numerics.weighting import FIXED_SHARE, LOSS_RATE
+from core.contract import CLASSES, CLASSES_IN, TABLE, VECTOR, WEIGHT_MAX, Floats, Ints, direct
+from core.numerics.weighting import FIXED_SHARE, LOSS_RATE, relative
 from core.state.layout import WHOLE, Array, Holder, Layout, Range
 
 BLOCK, BEGIN, YOUNG, LIFE = 64, 512, 512, 2048
 """B; the first row of an alarm; rows of a second team before another may replace it, and before it ends."""
-ROWS, USUAL, RECENT, AGE, SHARE = range(5)
+ROWS, USUAL, RECENT, AGE, SHARE, HEAVIEST = range(6)
 """Places in the state: rows; u; the number of wrong ones since the last row number divisible by B; rows of the second
-team, 0: there is none; s."""
+team, 0: there is none; s; the largest weight of a row, of late."""
 TEAM_BYTES_MAX = 4 * 2**20
 _DEVIATIONS = 3.0
 
@@ -44,7 +45,7 @@ def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, val
         Q: (n, K), or (0, K): there is none.
         y: (n,) classes, which move the state, or (0,): nothing is learned.
         weights: (n,) of the rows, or (0,): every row counts once.
-        state: (5,) see ROWS and the others.
+        state: (6,) see ROWS and the others.
         value: (n,) the most probable classes of P; changed likewise.
     """
     for i in range(P.shape[0]):
@@ -62,7 +63,7 @@ def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, val
         state[USUAL] += max(1.0 / state[ROWS], LOSS_RATE) * (error - state[USUAL])
         state[RECENT] += error
         if Q.shape[0]:
-            weight = weights[i] if weights.shape[0] else 1.0
+            weight = relative(weights[i] if weights.shape[0] else 1.0, state, HEAVIEST)
             odds = (1.0 - s) / s * math.exp(weight * math.log(old / new))
             state[SHARE] = (1.0 - FIXED_SHARE) / (1.0 + odds) + 0.5 * FIXED_SHARE
             state[AGE] += 1.0
@@ -71,24 +72,25 @@ def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, val
 class Horizon(Holder):
     """When a second team of experts lives, and its share.
 
-    State: state (5,), see ROWS and the others.
+    State: state (6,), see ROWS and the others.
     """
 
     layout = Layout(
         state=Array(
-            5,
+            6,
             places={
                 ROWS: WHOLE,
                 USUAL: Range(0.0, 1.0),
                 RECENT: Range(0.0, BLOCK, whole=True),
                 AGE: Range(0.0, LIFE, whole=True),
                 SHARE: Range(0.5 * FIXED_SHARE, 1.0 - 0.5 * FIXED_SHARE),
+                HEAVIEST: Range(0.0, WEIGHT_MAX),
             },
         )
     )
 
     def __init__(self) -> None:
-        self.state = np.array([0.0, 0.0, 0.0, 0.0, 0.5])
+        self.state = np.array([0.0, 0.0, 0.0, 0.0, 0.5, 0.0])
 
     @property
     def rows(self) -> int:
@@ -105,7 +107,7 @@ class Horizon(Holder):
 
         Called at row numbers divisible by BLOCK; resets the error count.
         """
-        rows, usual, recent, age, _ = self.state
+        rows, usual, recent, age = self.state[: AGE + 1]
         self.state[RECENT] = 0.0
         variance = BLOCK * usual * (1.0 - usual) + 1.0
         alarm = rows >= BEGIN and recent > BLOCK * usual + _DEVIATIONS * math.sqrt(variance)

@@ -14,9 +14,10 @@ each with a fixed share of .001. From row 200 on, where one class has more than 
 experts err on the same rows: then choice and mixture lose -ln t_ey, -ln q_y and -ln r_y, and the mixture's eta is 1.
 The pool combines: experts that err on different rows make a model better than any of them. The choice picks: it is soon
 as good as the best expert, while the pool still learns. The class is the most probable one, of equals the first; no
-probability is below 1e-6. A row of weight c counts c times: losses, gradients and curvatures are multiplied by it.
+probability is below 1e-6. A row of weight c, relative to the largest one of late, counts c times: losses, gradients and
+curvatures are multiplied by it.
 
-Four experts of labels need no columns. With n_k the labels k so far and n_jk those that came after a label j,
+Four experts of labels need no columns. With n_k the weights of the labels k so far and n_jk of those after a label j,
 
     order        (n_jk + 1/K) / (n_j + 1)          j the last label; n_j decayed by .999, or .98, when it is visited
     shares       (n_k + 1/K) / (n + 1)             all labels alike, or each label's n_k decayed by .99 a row
@@ -37,7 +38,7 @@ each row has to pay a share of make up most of S; so c follows what squared erro
 
     c <- c + max(1/t, .01) (min((y - o)^2 / S, 100 c) - c)   c = 1 at first, within [1/400, 25]
 
-A row of weight w moves c at w times this rate, at most .05: c is to be a mean of rows, never of one.
+A row of relative weight w moves c at w times this rate.
 """
 
 import math
@@ -54,15 +55,15 @@ from core.numerics import weighting
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
 """Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows that its class was right
 in, or m; and for classes a, H, v, G."""
-ROWS, LAST, LOSS, RECENT, POOLED, LEAST, MOST, SPREAD = 0, 1, 2, 3, 4, 4, 5, 6
+ROWS, LAST, LOSS, RECENT, HEAVIEST, POOLED, LEAST, MOST, SPREAD = 0, 1, 2, 3, 4, 5, 5, 6, 7
 """Places in the counters: rows; the last label, of classes plus 1, 0 for none; the fading share of rows whose class was
-wrong, or D; the number of these rows, or their mean loss, since the last row number divisible by REST_ROWS; for classes
-c, for numbers the range of the labels and c."""
+wrong, or D; the number of these rows, or their mean loss, since the last row number divisible by REST_ROWS; the largest
+weight of a row, of late; for classes c, for numbers the range of the labels and c."""
 SPREAD_MIN, SPREAD_MAX = 1.0 / 400.0, 25.0
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
 NUMBER_EXPERTS = ("last_value", *STACKS)
 
-_SPREAD_RATE, _SPREAD_RATE_MAX, _OFF_MAX = 0.01, 0.05, 10.0
+_SPREAD_RATE, _OFF_MAX = 0.01, 10.0
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
 _LOG_MIN = math.log(_CLIP)
 SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
@@ -183,7 +184,7 @@ def mix_classes(
         awake: (A,) columns of the table.
         table: (9, E) see WEIGHT and the others.
         labels: (2, K + 1, K) counts of labels, and behind them of those after each label; two decays.
-        counters: (5,) see ROWS and the others.
+        counters: (6,) see ROWS and the others.
         value: written.
         p: written.
     """
@@ -209,7 +210,8 @@ def mix_classes(
         value[i] = p[i].argmax()
         if not y.shape[0]:
             continue
-        weight = weights[i] if weights.shape[0] else 1.0
+        counts = weights[i] if weights.shape[0] else 1.0
+        weight = weighting.relative(counts, counters, HEAVIEST)
         counters[ROWS] += 1.0
         rate = max(1.0 / counters[ROWS], weighting.LOSS_RATE)
         error = 1.0 if value[i] != y[i] else 0.0
@@ -228,7 +230,7 @@ def mix_classes(
             lost_by[side], _ = _losses(mixed[side], y[i], rare)
         weighting.weigh_and_share(top, lost_by, 0.0, (_RARE_TOP_RATE if rare else _TOP_RATE) * weight)
         counters[POOLED] = top[0]
-        _count_label(y[i], weight, labels, counters)
+        _count_label(y[i], counts, labels, counters)
     if y.shape[0]:
         _copy(table, awake, own, True)
 
@@ -247,7 +249,7 @@ def _compare(spread: float, error: float, weight: float, counters: Floats) -> No
     t, c = counters[ROWS], counters[SPREAD]
     if t >= SPAN_ROWS and spread > 0.0:
         off = min(error / spread, _OFF_MAX * math.sqrt(c))
-        c += min(max(1.0 / t, _SPREAD_RATE) * weight, _SPREAD_RATE_MAX) * (off * off - c)
+        c += max(1.0 / t, _SPREAD_RATE) * weight * (off * off - c)
         counters[SPREAD] = min(max(c, SPREAD_MIN), SPREAD_MAX)
 
 
@@ -261,7 +263,7 @@ def mix_numbers(
 ) -> None:  # fmt: skip
     """Numbers (n,) with deviations (n,) of n rows; if they have labels y, each then moves the weights.
 
-    As ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (7,).
+    As ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (8,).
     The stacks have ``gains`` (2, E - 2, E - 2) and weights ``stacked`` (2, E - 2).
     """
     A, last = awake.shape[0], P.shape[0]
@@ -294,7 +296,7 @@ def mix_numbers(
         std[i] = min(spread * math.sqrt(counters[SPREAD]), VALUE_MAX)
         if not y.shape[0]:
             continue
-        weight = weights[i] if weights.shape[0] else 1.0
+        weight = weighting.relative(weights[i] if weights.shape[0] else 1.0, counters, HEAVIEST)
         _compare(spread, abs(mixed - y[i]), weight, counters)
         expected, counters[LOSS], counted = weighting.expect(
             loss, weighting.bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS

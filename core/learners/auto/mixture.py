@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Prediction
+from core.contract import WEIGHT_MAX, Floats, Header, Prediction
 from core.learners.auto import kernels as mixing
 from core.learners.auto import stacks
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, SPELL_MAX, decide, goes_worse
@@ -34,12 +34,14 @@ _CLASS_COUNTERS = {
     mixing.LAST: WHOLE,
     mixing.LOSS: _UNIT,
     mixing.RECENT: WHOLE,  # counted on and on where experts never rest
+    mixing.HEAVIEST: Range(0.0, WEIGHT_MAX),
     mixing.POOLED: _UNIT,
 }
 _NUMBER_COUNTERS = {
     mixing.ROWS: WHOLE,
     mixing.LOSS: _LOSS,
     mixing.RECENT: NOT_NEGATIVE,
+    mixing.HEAVIEST: Range(0.0, WEIGHT_MAX),
     mixing.SPREAD: Range(mixing.SPREAD_MIN, mixing.SPREAD_MAX),
 }
 _SPAN = (mixing.LEAST, mixing.MOST)
@@ -50,7 +52,7 @@ class ExpertMixture(Holder):
 
     State, for E experts and K classes:
         table (9, E), for numbers (5, E) see mixing.WEIGHT and the others
-        counters (5,), for numbers (7,)  see mixing.ROWS and the others
+        counters (6,), for numbers (8,)  see mixing.ROWS and the others
         labels (2, K + 1, K)             for classes: see mixing.mix_classes
         gains (2, B, B), stacks (2, B)   for numbers: of the stacks of B = E - 2 experts, core.learners.auto.stacks
     """
@@ -58,12 +60,12 @@ class ExpertMixture(Holder):
     layouts: ClassVar = {
         False: Layout(
             table=Array(9, "E", axis=0, places=_ANY | _CLASSES),
-            tally=Array(5, places=_CLASS_COUNTERS, at="counters"),
+            tally=Array(6, places=_CLASS_COUNTERS, at="counters"),
             labels=Array(2, "after", "K", within=Range(0.0, mixing.COUNT_MAX)),
         ),
         True: Layout(
             table=Array(5, "E", axis=0, places=_ANY | {mixing.FIGURE: _LOSS}),
-            tally=Array(7, places=_NUMBER_COUNTERS, ordered=[_SPAN], at="counters"),
+            tally=Array(8, places=_NUMBER_COUNTERS, ordered=[_SPAN], at="counters"),
             gains=Array(2, "B", "B", within=stacks.GAIN_MAX),
             stacks=Array(2, "B", within=stacks.WEIGHT_MAX, at="stacked"),
         ),
@@ -78,7 +80,7 @@ class ExpertMixture(Holder):
         # Of all experts; those that only read labels come last, cost nothing and never rest.
         self.names = self._own + (mixing.NUMBER_EXPERTS if regression else mixing.LABEL_EXPERTS)
         self.table = np.tile(self._column(1.0 / len(self.names))[:, None], len(self.names))
-        self.counters = np.array([*[0.0] * 6, 1.0] if regression else [0.0, 0.0, 0.0, 0.0, mixing.POOLED_FIRST])
+        self.counters = np.array([0.0] * 7 + [1.0] if regression else [0.0] * 5 + [mixing.POOLED_FIRST])
         self.labels, self.classes = np.zeros((2, 1, 0)), 0  # (2, K + 1, K), and K
         self._begin_stacks()
         self._wake()

@@ -9,7 +9,7 @@ r"""DFOP with ``forgetting_rate: "auto"``, compiled: RLS and DFOPs of many rates
                             the loss to expect; fixed share .001 (core.numerics.weighting)
     two classes             eta = 1 and l_k = ln(1 + exp(-2 a y p_k)), a the slope of the probabilities before the row
 
-A row of weight c counts c times: eta is multiplied by c, and r, the rate of D, by c up to 1.
+A row of weight c, relative to the largest one of late, counts c times: eta and r, the rate of D, are multiplied by c.
 
 One set of weights serves all classes. Class and probabilities are those of core.learners.dfop.learner for the mixed
 scores.
@@ -42,16 +42,20 @@ from numba import njit
 
 from core.contract import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.features.label_range import SPAN_ROWS, error_max, held, widen
+from core.learners.calibration import SIZE as CALIBRATION_SIZE
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS, SCRATCH, MemberState
 from core.numerics.rows import HELD, eighths
-from core.numerics.weighting import bounded_square, deviation, expect, weigh_and_share
+from core.numerics.weighting import bounded_square, deviation, expect, relative, weigh_and_share
 
-MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, SPAN, CALIBRATED, MIXING = 0, 1, 2, 3, 4, 5, 6, 8, 10
+MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, HEAVIEST = 0, 1, 2, 3, 4, 5, 6
+SPAN = 7
+CALIBRATED = SPAN + 2
+MIXING = CALIBRATED + CALIBRATION_SIZE
 """Where in the numbers of a bank its parts begin: K; D; m, the columns that predict; whether numbers are learned; rows
-between two refreshes; the loss D to expect; least and largest label of a regression; slope and curvature of the
-probabilities; the weights v. Then come the members, each with its counters, mean_square, Q, R and W."""
+between two refreshes; the loss D to expect; the largest weight of late; least and largest label of a regression; the
+calibration of probabilities; the weights v. Then come the members, each with its counters, mean_square, Q, R and W."""
 CHUNK_ROWS = 1024  # rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do
 SCORE_MAX = 1.5
 DEVIATION_MAX = 3.0  # largest deviation, in widths of the range of the labels
@@ -149,7 +153,7 @@ def _mix_rows(
                 mixed += bounded_square(scores[i, j] - target) / m
                 for k in range(K):
                     losses[k] += bounded_square(P[k, i, j] - target) / m
-            weight = weights[i] if weights.shape[0] else 1.0
+            weight = relative(weights[i] if weights.shape[0] else 1.0, bank, HEAVIEST)
             loss = min(bank[LOSS], error_max(span[0], span[1], rows)) if regression else bank[LOSS]
             expected, bank[LOSS], _ = expect(loss, mixed, weight, rows, regression and rows >= SPAN_ROWS)
             eta = 0.5 * weight / expected

@@ -62,8 +62,9 @@ class Dfop(LinearLearner):
         mean_square (K, D)    s_j
         counters (K, 4)       see ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS
         mixing (K,)           the members' weights v
-        loss (1,), span (2,)  D, and least and largest label of a regression; zeros if there is one member
-        calibration    slope and curvature of the probabilities (core.learners.calibration)
+        loss (2,), span (2,)  D and the largest weight, and least and largest label of a regression; zeros if there is
+                       one member
+        calibration    of the probabilities (core.learners.calibration)
     """
 
     layout: ClassVar = Layout(
@@ -73,7 +74,7 @@ class Dfop(LinearLearner):
         power=Array("K", "D", within=Range(0.0, kernels.STATE_MAX), at="mean_square"),
         tally=Array("K", 4, within=Range(0.0, kernels.STATE_MAX), places={kernels.ROWS: WHOLE}, at="counters"),
         mixing=Shares("K"),
-        loss=Array(1, within=Range(0.0, kernels.PREDICTION_MAX)),
+        loss=Array(2, within=Range(0.0, kernels.PREDICTION_MAX)),
         span=Array(2, ordered=[(0, 1)]),
         calibration=CALIBRATION,
     )
@@ -96,7 +97,7 @@ class Dfop(LinearLearner):
         self.R[:, range(D), range(D)] = 1.0 / q0[:, None]
         self.mean_square = np.zeros((K, D))
         self.counters = np.tile([0.0, 0.0, 1.0, 0.0], (K, 1))
-        self.mixing, self.loss, self.span = np.full(K, 1.0 / K), np.zeros(1), np.zeros(2)
+        self.mixing, self.loss, self.span = np.full(K, 1.0 / K), np.zeros(2), np.zeros(2)
         self.calibration = fresh_calibration()
         self._join()
 

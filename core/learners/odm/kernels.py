@@ -30,10 +30,11 @@ from core.learners.calibration import classify_rows
 from core.learners.odm import steps
 from core.learners.odm.candidates import PLACES_MAX
 from core.numerics.rows import dot, load
+from core.numerics.weighting import relative
 
-ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN = range(6)
+ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN, HEAVIEST = range(7)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
-learned when the past was last forgotten."""
+learned when the past was last forgotten; the largest weight of a row, of late."""
 
 MARGIN_MAX = 10.0
 _MARGIN_RATE = 1e-3
@@ -45,14 +46,17 @@ _SAID = f"{CLASSES}, {TABLE}"
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _step(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
-    """Steps and losses of the candidates from their margins, |v|^2 and |u|^2."""
+def _step(work: Floats, K: int, kappa: float, counts: float, share: float, constants: Floats) -> None:
+    """Steps and losses of the candidates from their margins, |v|^2 and |u|^2.
+
+    ``share`` is the row's weight, ``counts``, relative to the largest one of late.
+    """
     whole = (K + 7) // 8 * 8  # full vectors: places beyond the last candidate are not used
     if constants[steps.EXPLICIT]:
         steps.explicit_steps(work, whole, kappa, counts, constants)
     else:
         steps.implicit_steps(work, whole, kappa, counts, constants)
-    steps.take_losses(work, whole, counts, constants)
+    steps.take_losses(work, whole, share, constants)
     steps.project(work, whole, constants[steps.RADIUS])
 
 
@@ -172,7 +176,7 @@ def learn_rows(
             places[k] += 1
             work[steps.TAUS + k] = min(float(places[k]), since)
             _face_rivals(F, pulls, k, int(y[i]), s, shrink, work)
-        _step(work, K, kappa, counts, constants)
+        _step(work, K, kappa, counts, relative(counts, counters, HEAVIEST), constants)
         for c in range(m):
             for k in range(K):
                 decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * pulls[c, k]

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import Floats, Header, Ints, Spec, Weights
+from core.contract import WEIGHT_MAX, Floats, Header, Ints, Spec, Weights
 from core.learners.calibration import CALIBRATION, fresh_calibration
 from core.learners.linear import LinearLearner, linear_model, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
-from core.learners.odm.steps import CANDIDATE_MAX, LOSS_MAX, RADIUS, SQUARE_MAX
+from core.learners.odm.steps import CANDIDATE_MAX, RADIUS, SQUARE_MAX
 from core.learners.posterior import View
 from core.numerics.weighting import FIXED_SHARE
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range, Shares
@@ -52,8 +52,8 @@ class DynamicOdm(LinearLearner):
         W (m, K, D)     their weights
         shares (K,)     beta, at first 1/K (Algorithm 2, line 1)
         losses (K,)     sums of l_k since the first row; a split copies them
-        counters (6,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN
-        calibration     slope and curvature of the probabilities (core.learners.calibration)
+        counters (7,)      see ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN, HEAVIEST
+        calibration     of the probabilities (core.learners.calibration)
     """
 
     layout: ClassVar = Layout(
@@ -61,7 +61,7 @@ class DynamicOdm(LinearLearner):
         shares=Shares("K"),
         losses=Array("K", within=NOT_NEGATIVE),
         tally=Array(
-            6,
+            7,
             places={
                 kernels.ROWS: WHOLE,
                 kernels.COUNT: WHOLE,
@@ -69,6 +69,7 @@ class DynamicOdm(LinearLearner):
                 kernels.MARGIN: Range(-kernels.MARGIN_MAX, kernels.MARGIN_MAX),
                 kernels.MARGIN_VARIANCE: Range(0.0, (2.0 * kernels.MARGIN_MAX) ** 2),
                 kernels.FORGOTTEN: WHOLE,
+                kernels.HEAVIEST: Range(0.0, WEIGHT_MAX),
             },
             ordered=[(kernels.FORGOTTEN, kernels.ROWS)],
             at="counters",
@@ -87,7 +88,7 @@ class DynamicOdm(LinearLearner):
         self.epochs = epochs(params)
         self.constants = constants(params)
         K = len(self.epochs)
-        self.counters = np.zeros(6)
+        self.counters = np.zeros(7)
         self.counters[kernels.COUNT] = 1.0 if self._grows else K
         self.shares, self.losses = np.zeros((2, K))
         self.shares[: self.count] = 1.0 / self.count
@@ -191,5 +192,5 @@ class DynamicOdm(LinearLearner):
         largest = self.constants[RADIUS] * (1.0 if len(held["W"]) == 1 else 2.0)
         if (np.square(held["W"]).sum(axis=2) > largest * (1.0 + 1e-6)).any():
             raise ValueError("a candidate is larger than any can be")
-        if (held["losses"] > LOSS_MAX * counters[kernels.ROWS] * (1.0 + 1e-6)).any():
+        if (held["losses"] > counters[kernels.ROWS] * (1.0 + 1e-6)).any():
             raise ValueError("a sum of losses is none that its rows can have")

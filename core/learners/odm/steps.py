@@ -34,7 +34,8 @@ p_k = w_k'x their a-priori scores, the score is
 
     o = sum_k beta_k p_k            line 4; vote "majority": sum_k beta_k sign(p_k)
 
-and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k, times the row's weight,
+and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k, times the row's weight relative to the
+largest one of late (core.numerics.weighting),
 
     beta_k <- beta_k exp(-eps l_k), normalised          line 5; eps = 3
     beta_k <- .999 beta_k + .001 / K                    fixed share
@@ -89,8 +90,6 @@ MARGINS, NORMS, TAUS, DECAYS, PULLS, LATEST, SIZES = (part * PLACES_MAX for part
 """Where in the work space of a row its parts begin, one place per candidate: margins, |v|^2, tau, the step, losses,
 |u|^2. One flat array with fixed places lets LLVM compute several candidates at once."""
 
-LOSS_MAX = 100.0
-"""Most that a row may cost a candidate, whatever its weight: more could reduce all candidates' weights to zero."""
 SQUARE_MAX = 1e135  # more than |x|^2 of any row: its values are at most ROW_MAX
 CANDIDATE_MAX = 1e4
 """More than any value of a candidate: RADIUS is at most 2e6, and twice that with more than two classes."""
@@ -152,14 +151,14 @@ def explicit_steps(work: Floats, K: int, kappa: float, counts: float, constants:
 
 @njit(cache=True, nogil=True)
 def take_losses(work: Floats, K: int, counts: float, constants: Floats) -> None:
-    """The cost of the row for each candidate: c min(f / C, 1), f = |v|^2 / 2 + lambda l ("Candidate Learner")."""
+    """The cost of the row for each candidate: c min(f / C, 1), c relative, f as above ("Candidate Learner")."""
     mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
     steepness, per_loss = constants[STEEPNESS], constants[PER_LOSS]
     for k in range(K):
         m = work[MARGINS + k]
         short, over = max(low - m, 0.0), max(m - high, 0.0)
         f = 0.5 * (work[NORMS + k] + steepness * (short * short + mu * (over * over)))
-        work[LATEST + k] = min(counts * min(f * per_loss, 1.0), LOSS_MAX)
+        work[LATEST + k] = counts * min(f * per_loss, 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -45,6 +45,15 @@ def stream(algorithm, task, classes, rows=ROWS, seed=0, drift=True):
     return Stream(X, np.argsort(np.argsort(first))[index].astype(np.int64), discounts, weights)
 
 
+def relative(weights):
+    """Weights of rows as shares of the largest one of late (core.numerics.weighting)."""
+    found, heaviest = [], 0.0
+    for weight in weights:
+        heaviest = max(weight, 0.999 * heaviest)
+        found.append(weight / heaviest)
+    return np.array(found)
+
+
 def build(algorithm, task, **params):
     return algorithm.build(Spec(task, D, algorithm.complete(params), seed=7))
 

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.learners.calibration import CALIBRATION, classify_rows, fresh_calibration
 from core.state.layout import Layout
+from tests.core.learners.streams import relative
 
 LAYOUT = Layout(slope=CALIBRATION)
 WILD = arrays(np.float64, (3, 4), elements=st.floats(-1e300, 1e300))
@@ -28,30 +29,31 @@ def classify(scores, classes, calibration):
     return classify_and_fit(scores, NO_WEIGHTS, classes, calibration, NO_WEIGHTS)
 
 
-def literal(scores, y):
+def literal(scores, y, weights):
     """The equations of core.learners.calibration, row by row, with a column per class."""
     a, H, told = 1.0, 1.0, []
-    for s, label in zip(scores, y, strict=True):
+    for s, label, weight in zip(scores, y, relative(weights), strict=True):
         p = np.exp(a * s - (a * s).max())
         p = (1 - len(s) * 1e-6) * p / p.sum() + 1e-6
         told.append(p)
         c, t = np.clip(s, -2, 2), np.arange(len(s)) == label
-        H = min(H + max((p * c * c).sum() - (p * c).sum() ** 2, 0.0), 50.0)
-        a = np.clip(a + ((t * c).sum() - (p * c).sum()) / H, 0.05, 25)
+        H = min(H + weight * max((p * c * c).sum() - (p * c).sum() ** 2, 0.0), 50.0)
+        a = np.clip(a + weight * ((t * c).sum() - (p * c).sum()) / H, 0.05, 25)
     return np.array(told), a, H
 
 
 @pytest.mark.parametrize("classes", [3, 7])
 def test_probabilities_match_the_literal_equations(classes):
-    """A-priori probabilities, slope and curvature agree with the equations."""
+    """A-priori probabilities, slope, curvature and largest weight agree with the equations."""
     rng = np.random.default_rng(classes)
     scores, y = rng.normal(size=(500, classes)), rng.integers(0, classes, 500)
     scores[np.arange(500), y] += 1
-    calibration = fresh_calibration()
-    expected, a, H = literal(scores, y)
-    value, p = classify_and_fit(scores, y.astype(float), classes, calibration, NO_WEIGHTS)
+    weights, calibration = rng.uniform(0.1, 2.0, 500), fresh_calibration()
+    weights[399] = 3.0
+    expected, a, H = literal(scores, y, weights)
+    value, p = classify_and_fit(scores, y.astype(float), classes, calibration, weights)
     assert_allclose(expected, p, rtol=1e-9)
-    assert_allclose([a, H], calibration, rtol=1e-9)
+    assert_allclose([a, H, 3.0 * 0.999**100], calibration, rtol=1e-9)
     assert_array_equal(scores.argmax(axis=1), value)
 
 
@@ -71,7 +73,7 @@ def test_two_classes_are_two_mirrored_columns():
 @given(WILD, SLOPES)
 def test_the_value_is_the_most_probable_class(scores, slope):
     """For any scores the probabilities sum to one, and the class with the largest score is among the most probable."""
-    value, p = classify(scores, 4, np.array([slope, 4.0]))
+    value, p = classify(scores, 4, np.array([slope, 4.0, 0.0]))
     assert_allclose(np.ones(3), p.sum(axis=1))
     assert_array_equal(p.argmax(axis=1), value)
     assert_array_equal(p.max(axis=1), np.take_along_axis(p, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
@@ -82,6 +84,6 @@ def test_the_value_is_the_most_probable_class(scores, slope):
 @given(WILD, st.lists(st.integers(0, 3), min_size=3, max_size=3), SLOPES, st.sampled_from([1e-3, 4.0, 400.0]))
 def test_no_score_spoils_the_calibration(scores, y, slope, curvature):
     """Slope and curvature stay within the bounds of a state."""
-    calibration = np.array([slope, curvature])
+    calibration = np.array([slope, curvature, 0.0])
     classify_and_fit(np.tile(scores, (50, 1)), np.tile(y, 50).astype(float), 4, calibration, NO_WEIGHTS)
     LAYOUT.read({"slope": calibration})

@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
 from core.learners.catalogue import ALGORITHMS
-from core.model.calibration import CURVATURE, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
+from core.model.calibration import CURVATURE, HEAVIEST, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
 from tests.benchmarks.streams.generators import fraud, sea
+from tests.core.learners.streams import relative
 from tests.core.model.test_answers import answered, answers_of, scored
 from tests.core.twin import Fed
 
@@ -126,7 +127,7 @@ def test_the_equations(K, rare, weighted):
         y[150] = 2
     ours, oracle = answers(K), Literal(K)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    expected = [oracle.row(*row) for row in zip(p, y, weights, strict=True)]
+    expected = [oracle.row(*row) for row in zip(p, y, relative(weights), strict=True)]
     for i in range(len(y)):
         row = Prediction(p[i : i + 1].argmax(axis=1), p[i : i + 1])
         assert_allclose(expected[i], answered(ours, row).probabilities[0], rtol=1e-6, atol=2e-6)
@@ -134,7 +135,7 @@ def test_the_equations(K, rare, weighted):
     c = ours.calibration
     assert_allclose([oracle.a, oracle.H], c[[SLOPE, CURVATURE]], rtol=1e-6)
     assert_allclose(oracle.d, c[OFFSETS:WEIGHTS], rtol=1e-5, atol=1e-8)
-    assert_allclose(oracle.w, c[WEIGHTS:], rtol=1e-5, atol=1e-8)
+    assert_allclose(oracle.w, c[WEIGHTS:HEAVIEST], rtol=1e-5, atol=1e-8)
     assert (K > 2) == bool(c[SHARED])
 
 

@@ -10,7 +10,6 @@ from core.contract import WEIGHT_MAX, WEIGHT_MIN
 from core.entry import Entry, Rows
 from core.features import Feature, Schema
 from core.learners.catalogue import ALGORITHMS
-from core.learners.odm.steps import LOSS_MAX
 from core.model import Model, plans, read, save
 from core.model.apply import apply
 from core.state import envelope
@@ -130,26 +129,25 @@ def test_every_learned_state_loads(algorithm, task, reached):
 
 
 def test_clipped_values_reached_their_bounds(reached):
-    """Slopes and offsets of both calibrations, shifts of intervals, errors, temperatures of experts."""
+    """Slopes of both calibrations, shifts of intervals, errors, temperatures of experts."""
     if len(reached) < 2:
         pytest.skip("the tests of some models did not run")
-    slopes = {("calibration", "(Ellipsis, 0)", bound) for bound in (0.05, 25.0, 0.02, 20.0)}
-    offsets = {("calibration", f"(Ellipsis, {3 + knot})", bound) for knot in range(17) for bound in (-8.0, 8.0)}
+    slopes = {("calibration", "(Ellipsis, 0)", bound) for bound in (0.05, 0.02)}
     intervals = {("levels", "(Ellipsis, 0)", bound) for bound in (-0.5, 0.5)} | {("alphas", "(Ellipsis,)", 1.0)}
     errors = {("ring", f"(Ellipsis, {at})", bound) for at in (0, 1) for bound in (-1e150, 1e150)}
     experts = {("table", "(5,)", 0.02), ("table", "(6,)", 1000.0)}
-    assert set() == (slopes | offsets | intervals | errors | experts) - reached
+    assert set() == (slopes | intervals | errors | experts) - reached
 
 
 @pytest.mark.parametrize("algorithm", ["odm", "dynamic_odm"])
-def test_the_losses_of_heavy_rows_reach_their_bound(algorithm):
-    """Rows that no candidate gets right, with the largest weight: each costs the maximum of a row."""
+def test_the_losses_of_heavy_rows_come_close_to_their_bound(algorithm):
+    """Rows that no candidate gets right, with the largest weight: each costs almost the maximum of a row, 1."""
     machine = Model.first(Config.parse({"algorithm": algorithm, "task": "classification", "features": [*NAMES]}))
     heavy = np.full(N, WEIGHT_MAX)
     segment = Rows(machine.feedback_schema.id, None, np.ones((N, 4)), ["A", "B"] * (N // 2), None, weights=heavy)
     apply(machine, Entry(1, 0, (segment,)))
     losses = machine.pipeline.own.learner.losses
-    assert LOSS_MAX * N == losses.max()
+    assert 0.95 * N < losses.max() <= N
     assert save.to_bytes(machine) == save.to_bytes(save.from_bytes(save.to_bytes(machine))[0])
 
 

@@ -10,7 +10,7 @@ from core.learners.auto import kernels as mixing
 from core.learners.auto.experts import PRODUCTS, RANDOM, expert_spec, recipes
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.catalogue import find
-from tests.core.learners.streams import learner_of
+from tests.core.learners.streams import learner_of, relative
 
 
 class Oracle:
@@ -20,7 +20,7 @@ class Oracle:
         self.b, self.right, self.c, self.rows = np.full(E, 1 / E), np.zeros(E), 0.5, 0
         self.counts, self.last = [np.zeros((classes + 1, classes)) for _ in range(2)], None
 
-    def learn(self, P, y, weight):
+    def learn(self, P, y, weight, counts):
         """The mixture's probabilities for a row before it is learned, from the experts' probabilities P (E, K)."""
         K = P.shape[1]
         share = [(own[0] + 1 / K) / (own[0].sum() + 1) for own in self.counts]
@@ -37,6 +37,7 @@ class Oracle:
         p = self.c * q + (1 - self.c) * r
         said = p / p.sum() * (1 - K * 1e-6) + 1e-6
         self._fit(y, weight, logs, t, f, q, r)
+        self._count(y, counts)
         return said
 
     def _fit(self, y, weight, logs, t, f, q, r):
@@ -57,7 +58,6 @@ class Oracle:
         c = self.c * np.exp(-eta * weight * lost[1])
         other = (1 - self.c) * np.exp(-eta * weight * lost[2])
         self.c = 0.999 * c / (c + other) + 0.0005
-        self._count(y, weight)
 
     def _count(self, y, weight):
         for own, order, share in zip(self.counts, (0.999, 0.98), (1.0, 0.99), strict=True):
@@ -107,9 +107,10 @@ def mixture(classes, experts=3):
 def test_the_mixture_follows_its_equations(classes, weighted, common):
     """Probabilities, classes and weights equal a plain Python loop, with or without row weights and a common class."""
     P, y = said(300, classes, common=common)
-    weights = np.random.default_rng(1).uniform(0.1, 3.0, 300)
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, 300) if weighted else np.ones(300)
+    shares = relative(weights)
     built, oracle = mixture(classes), Oracle(3, classes)
-    expected = [oracle.learn(P[:, i], int(y[i]), weights[i] if weighted else 1.0) for i in range(300)]
+    expected = [oracle.learn(P[:, i], int(y[i]), *row) for i, row in enumerate(zip(shares, weights, strict=True))]
     value, p, _ = astuple(built.learn(P, y, weights if weighted else np.empty(0)))
     assert_allclose(expected, p, rtol=1e-9, atol=1e-12)
     assert_array_equal(np.argmax(expected, axis=1), value)

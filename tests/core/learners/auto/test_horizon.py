@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.learners.auto.horizon import AGE, BEGIN, BLOCK, LIFE, RECENT, ROWS, SHARE, USUAL, YOUNG, Horizon, mix_teams
 from core.learners.learner import NO_VALUE, NONE_GIVEN
-from tests.core.learners.streams import learner_of, state
+from tests.core.learners.streams import learner_of, relative, state
 
 TURN = 2 * BEGIN
 
@@ -35,17 +35,18 @@ def test_both_teams_are_mixed_as_the_equations_say():
     rng = np.random.default_rng(1)
     P, Q = rng.dirichlet(np.ones(3), (2, 200))
     y, weights, made = rng.integers(0, 3, 200), rng.uniform(0.2, 3.0, 200), P.copy()
+    shares = relative(weights)
     for given in (NONE_GIVEN, weights):
         P, own, s, value = made.copy(), Horizon().state, 0.5, np.zeros(200, dtype=np.int64)
         mix_teams(P, Q, y, given, own, value)
         for i in range(200):
             assert_allclose((1 - s) * made[i] + s * Q[i], P[i])
-            weight = given[i] if given.size else 1.0
+            weight = shares[i] if given.size else 1.0
             old, new = (1 - s) * made[i, y[i]] ** weight, s * Q[i, y[i]] ** weight
             s = 0.999 * new / (old + new) + 0.0005
         assert_array_equal(P.argmax(axis=1), value)
         wrong = (value != y).sum()
-        assert_allclose([200, wrong / 200, wrong, 200, s], own)
+        assert_allclose([200, wrong / 200, wrong, 200, s], own[: SHARE + 1])
         before = own.copy()
         mix_teams(P, Q, NO_VALUE, NONE_GIVEN, own, value)
         assert_array_equal(before, own)
@@ -57,7 +58,7 @@ def test_one_team_is_left_as_it_is():
     own, value, told = Horizon().state, P.argmax(axis=1), P.copy()
     mix_teams(told, P[:0], 1 - value, NONE_GIVEN, own, value)
     assert_array_equal(P, told)
-    assert [10.0, 1.0, 10.0, 0.0, 0.5] == own.tolist()
+    assert [10.0, 1.0, 10.0, 0.0, 0.5, 0.0] == own.tolist()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_a_second_team_that_does_not_fit_is_refused():
     built, other, third = learned(), learner(), learned()
     (arrays, header), before = built.to_arrays(), state(other)
     third.second.add_class()
-    aged = {**arrays, "horizon.state": arrays["horizon.state"] + [0, 0, 0, 1, 0]}
+    aged = {**arrays, "horizon.state": arrays["horizon.state"] + [0, 0, 0, 1, 0, 0]}
     alone = {name: array for name, array in arrays.items() if not name.startswith("second.")}
     one = {name: own for name, own in header.items() if name != "second"}
     numbers = learner(classes=0, task="regression")

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.stacks import GAIN_FIRST, first_gains, learn_stack, stack
-from tests.core.learners.streams import learner_of
+from tests.core.learners.streams import learner_of, relative
 
 
 def learner(dimension=3, algorithm="auto"):
@@ -41,7 +41,7 @@ def oracle(P, S, y, weights):
         variance = w @ (np.append(S[:, t] ** 2, m[B - 1 :]) + (p - o) ** 2)
         said.append((o, math.sqrt(c * variance)))
         if t >= 20:
-            c += min(weights[t] * max(1 / t, 0.01), 0.05) * (min((y[t] - o) ** 2 / variance, 100 * c) - c)
+            c += weights[t] * max(1 / t, 0.01) * (min((y[t] - o) ** 2 / variance, 100 * c) - c)
             c = np.clip(c, 1 / 400, 25)
             for at, forgetting in enumerate((0.998, 0.9995)):
                 Q, e = gains[at], np.clip((y[t] - base) / scale - sums[at] @ x, -5.0, 5.0)
@@ -50,7 +50,7 @@ def oracle(P, S, y, weights):
                 sums[at] += k * e
                 gains[at] = (Q - np.outer(k, x @ Q)) / kept
         losses, r = (p - y[t]) ** 2, max(1 / (t + 1), 1e-3)
-        D += min(weights[t] * r, 1.0) * ((o - y[t]) ** 2 - D)
+        D += weights[t] * r * ((o - y[t]) ** 2 - D)
         m += r * (losses - m)
         w = w * np.exp(-0.3 * weights[t] * np.minimum((losses - losses.min()) / D, 4))
         w = 0.999 * w / w.sum() + 0.001 / E
@@ -72,7 +72,7 @@ def test_the_mixture_follows_its_equations(weighted):
     S, weights = rng.uniform(0.5, 1.0, P.shape), rng.uniform(0.1, 3.0, 300) if weighted else np.ones(300)
     built = mixture("abcd")
     value, _, std = astuple(built.learn(np.stack([P, S], axis=1), y, weights if weighted else np.empty(0)))
-    expected, w = oracle(P, S, y, weights)
+    expected, w = oracle(P, S, y, relative(weights))
     assert_allclose(expected[:, 0], value, rtol=1e-6)
     assert_allclose(expected[:, 1], std, rtol=1e-6)
     assert_allclose(w, built.weights, rtol=1e-6, atol=1e-9)

@@ -12,7 +12,7 @@ from core.learners.catalogue import find
 from core.learners.dfop.learner import RATES, Dfop
 from core.problems import Invalid
 from tests.core.learners.dfop.test_dfop import exciting, labelled
-from tests.core.learners.streams import learner_of
+from tests.core.learners.streams import learner_of, relative
 from tests.core.refusals import problems
 
 DFOP = find("dfop")
@@ -39,7 +39,8 @@ class Literal:
         self.v, self.D, self.t, self.classes = np.full(len(RATES), 1 / len(RATES)), 0.0, 0, classes
         self.seen, self.a, self.H = [], 1.0, 1.0
 
-    def learn(self, x, y):
+    def learn(self, x, y, weight=1.0, share=1.0):
+        """``share``: the weight, relative to the largest one of late."""
         p = np.array([scores_of(member, x) for member in self.members])  # (K, m)
         s = None if self.classes else np.array([member.predict(x).std for member in self.members])  # (K, 1)
         if self.classes:
@@ -54,34 +55,34 @@ class Literal:
         std = math.sqrt(self.v @ (s[:, 0] ** 2 + (p[:, 0] - o[0]) ** 2)) if not self.classes else None
         loss = ((p - target) ** 2).mean(axis=1)
         self.t += 1
-        self.D += max(1 / self.t, 0.001) * (((o - target) ** 2).mean() - self.D)
-        eta = 0.5 / self.D
+        self.D += share * max(1 / self.t, 0.001) * (((o - target) ** 2).mean() - self.D)
+        eta = share * 0.5 / self.D
         if self.classes == 2:
-            loss, eta = np.log1p(np.exp(-2 * self.a * target[0] * p[:, 0])), 1.0
-            self._slope(np.array([-o[0], o[0]]), int(y[0]))
+            loss, eta = np.log1p(np.exp(-2 * self.a * target[0] * p[:, 0])), share
+            self._slope(np.array([-o[0], o[0]]), int(y[0]), share)
         self.v = self.v * np.exp(-eta * (loss - loss.min()))
         self.v = 0.999 * self.v / self.v.sum() + 0.001 / len(self.v)
         for member in self.members:
-            member.learn(x, y)
+            member.learn(x, y, None, np.array([weight]))
         return o, std
 
-    def _slope(self, s, label):
+    def _slope(self, s, label, share):
         """One step of the slope of the probabilities (core.learners.calibration)."""
         q = np.exp(self.a * s) / np.exp(self.a * s).sum() * (1 - 2e-6) + 1e-6
-        self.H = min(self.H + q @ s**2 - (q @ s) ** 2, 50.0)
-        self.a = min(max(self.a + (s[label] - q @ s) / self.H, 0.05), 25.0)
+        self.H = min(self.H + share * (q @ s**2 - (q @ s) ** 2), 50.0)
+        self.a = min(max(self.a + share * (s[label] - q @ s) / self.H, 0.05), 25.0)
 
 
 def test_regression_is_the_literal_mixture():
     """Values, deviations, weights and loss agree with the equations, also beyond the 1000 rows in which r falls."""
-    X, y = exciting(1300)
-    bank, oracle = build(), Literal("regression", 3, 0)
-    told = bank.learn(X, y)
-    expected = [oracle.learn(X[i : i + 1], y[i : i + 1]) for i in range(1300)]
+    (X, y), weights = exciting(1300), np.random.default_rng(2).uniform(0.2, 3.0, 1300)
+    bank, oracle, shares = build(), Literal("regression", 3, 0), relative(weights)
+    told = bank.learn(X, y, None, weights)
+    expected = [oracle.learn(X[i : i + 1], y[i : i + 1], weights[i], shares[i]) for i in range(1300)]
     assert_allclose([o[0] for o, _ in expected], told.value, rtol=1e-9)
     assert_allclose([std for _, std in expected], told.std, rtol=1e-9)
     assert_allclose(oracle.v, bank.mixing, rtol=1e-7)
-    assert_allclose(oracle.D, bank.loss, rtol=1e-9)
+    assert_allclose([oracle.D, weights[-1] / shares[-1]], bank.loss, rtol=1e-9)
 
 
 def test_an_exploding_member_is_clipped_near_the_labels():
