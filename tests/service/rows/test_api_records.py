@@ -191,6 +191,15 @@ async def test_rows_by_name_exclude_columns(api):
     await api.refuses(f"{path}/predict/batch", 422, "columns", json={})
 
 
+@pytest.mark.parametrize("name", ["x", "x:y", "x:y:z", '\\":'])
+async def test_rows_are_given_once(api, name):
+    """Colons in their strings stand for no names; the rows themselves are the same with and without them."""
+    path, rows = await api.learnt(), json.dumps([record(0, id=name), record(1, id="b")])
+    content = f'{{"rows": [], "rows": {rows}}}'.encode()
+    await api.refuses(f"{path}/feedback/batch", 422, "rows", content=content, headers=JSON)
+    await api.post(f"{path}/feedback/batch", content=f'{{"rows": {rows}}}'.encode(), headers=JSON)
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", " \n\n \t\r\n"])
 async def test_lines_are_counted_as_a_file_does(api, end):
     """Blank ones are passed over, and counted; the last one may lack its end."""

@@ -66,8 +66,9 @@ def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
         else:
             ask = json_body.read(body, form.body)
             table = _table(form, ask, sparse)
-            in_rows = sum([bytes(row).count(b":") for row in ask.rows or ()])  # which are checked separately
-            json_body.refuse_repeated(body, json_body.names_in(ask) + in_rows)
+            names, texts = json_body.names_in(ask), [bytes(row) for row in ask.rows or ()]  # which are checked alone
+            if body.count(b":") != names + sum([text.count(b":") for text in texts]):
+                json_body.refuse_repeated(body, names + json_pieces.count(b" ".join(texts), b":"))
     except NotJson as error:
         raise NotJson(error.detail, _under_rows(error.problems)) from None
     except Invalid as error:
