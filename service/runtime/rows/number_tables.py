@@ -38,6 +38,8 @@ def from_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
 
 def from_texts(rows: Sequence[Sequence[str]], width: int) -> Floats | None:
     """Rows of CSV texts as (n, width) if all are numbers in JSON's notation; else None."""
+    if not {width}.issuperset(map(len, rows)):  # a cell of too short a row, "3,7" in quotes, would be two
+        return None
     try:
         numbers = _rows.decode(f"[[{'],['.join(map(','.join, rows))}]]")
     except _UNREADABLE:

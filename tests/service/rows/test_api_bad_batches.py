@@ -76,7 +76,7 @@ NO_CELLS = [
 CSV_BODIES = [
     *((header, "1,2", 422, "header[1]") for header in ("a,c", "a,a", "a,", "a, b")),
     *(("a,b", f"3,{cell}", 422, "row 2, column b") for cell in NO_CELLS),
-    *(("a,b", row, 422, "row 2") for row in ("3", "3,4,5,6")),
+    *(("a,b", row, 422, "row 2") for row in ("3", "3,4,5,6", '"3,4"')),
     ("a,b", '3,"4', 400, None),
     ("a,b", '3,"4"x', 400, None),
     ("a,b", "3,\x004", 422, None),
