@@ -28,6 +28,7 @@ from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, refuse
 
 OTHER = -1.0  # the index of an undeclared category
 HASHES_MAX = 2**15  # most hashes of texts that are cached
+WHOLE_END = 2**53  # integers below it are float64 exactly; this one may have been the next larger one
 Bools = NDArray[np.bool_]
 _LABELS = (str, int, float, bool)
 _TIME = 'RFC 3339 such as "2026-01-31T12:00:00Z", or seconds since 1970'
@@ -211,7 +212,10 @@ class _HashedColumn(Column):
     """
 
     missing = ("",)
-    misfit = "is a number but not an integer; categories are strings, integers or booleans", "a 64-bit integer"
+    misfit = (
+        "is not an integer that float64 holds exactly; categories are strings, integers or booleans",
+        f"{1 - WHOLE_END} to {WHOLE_END - 1}",
+    )
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
@@ -232,7 +236,7 @@ class _HashedColumn(Column):
         return found
 
     def numbers(self, column: Floats) -> tuple[Floats, Bools]:
-        whole = (np.abs(column) < 2.0**63) & (column == np.floor(column))
+        whole = (np.abs(column) < WHOLE_END) & (column == np.floor(column))
         values, places = np.unique(column[whole], return_inverse=True)
         found = np.full(len(column), math.nan)
         found[whole] = self._hashed([str(int(value)) for value in values])[places]

@@ -256,6 +256,19 @@ def test_an_array_holds_numbers_of_every_kind():
     assert [*places, "data[1][0]", "data[2][0]"] == fields(space.matrix, wrong, True)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64, np.longdouble])
+def test_an_integer_that_float64_rounds_is_no_category(kind):
+    """In an array, it would share the bucket of another one; the largest exact one is that of JSON."""
+    space, end = schema(["x", PLAN]), 2**53
+    signs = (1,) if kind is np.uint64 else (1, -1)
+    for sign in signs:
+        exact = np.array([[1, sign * (end - 1)]], dtype=kind)
+        assert [[1, one(PLAN, sign * (end - 1))]] == space.matrix(exact, False).tolist()
+        for value in (end, end + 1, 2**60 + 1):
+            found = problems(space.matrix, np.array([[2**60 + 1, 3], [1, sign * value]], dtype=kind), False)
+            assert [("data[1][1]", f"{1 - end} to {end - 1}")] == [(each.field, each.allowed) for each in found]
+
+
 def test_columns_that_would_have_one_name_are_refused():
     """The columns of a feature that the first row proposes have names, too."""
     with pytest.raises(Invalid):
