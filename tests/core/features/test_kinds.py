@@ -156,6 +156,7 @@ def test_a_time_is_seconds_since_1970(text, moment):
     "value",
     [
         *("yesterday", "", "2026-13-01", "0001-01-01T00:00:00+01:00", "2026-06-30T12:59:60Z", "9999-12-31T23:59:60Z"),
+        *("20260131", "20260131T120000Z", "2026-W05-6", "2026W056", "2026-W05"),
         *(1.7e12, -1e12, True, [], 10**400),
     ],
 )
@@ -164,6 +165,14 @@ def test_an_invalid_time_is_refused(value):
     found = problems(one, SENT, value)
     assert ["features.sent"] == [problem.field for problem in found]
     assert found[0].allowed
+
+
+def test_digits_are_a_number_and_no_date():
+    """In CSV, where every cell is a text, 20260131 is what it is in JSON: seconds; in quotes JSON has no such time."""
+    assert 20_260_131.0 == one(SENT, 20_260_131) == of_text(SENT, "20260131")
+    for text in ("20260131T120000Z", "2026-W05-6"):
+        with pytest.raises(Invalid):
+            of_text(SENT, text)
 
 
 @settings(max_examples=300)
