@@ -98,8 +98,7 @@ async def read_body(request: Request, limit: int) -> bytes:
         NotGzip: it cannot be unpacked.
         BodiesFull: the maximum number of bytes of bodies is being read.
     """
-    coding = request.headers.get("content-encoding")
-    packed = coding is not None and is_gzip(coding)
+    packed = is_gzip(", ".join(request.headers.getlist("content-encoding")))  # several lines are one list
     length = request.headers.get("content-length")
     announced = int(length) if length is not None and length.isdecimal() else 0
     if announced > limit:

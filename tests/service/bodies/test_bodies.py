@@ -97,6 +97,14 @@ async def test_other_encodings_are_refused(api, coding):
         assert (["gzip"], "gzip") == (found["errors"][0]["allowed"], answer.headers["accept-encoding"])
 
 
+@pytest.mark.parametrize("others", [["gzip"], ["br"], ["identity", "gzip"]])
+async def test_several_lines_are_several_encodings(api, others):
+    """The first one alone would be gzip."""
+    lines = [*JSON.items(), *(("Content-Encoding", coding) for coding in ("gzip", *others))]
+    for route in ("predict", "feedback/batch"):
+        await api.refuses(f"{await api.shared()}/{route}", 415, "Content-Encoding", content=packed(ROW), headers=lines)
+
+
 async def test_every_body_may_be_gzip(api):
     """Models, rows, batches in every form and states; with the answers of plain ones."""
     paths = [await api.new(labels=[0, 1]) for _ in range(2)]
