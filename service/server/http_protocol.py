@@ -35,8 +35,8 @@ from service.server.progress import STALL_S, Progress
 
 logger = logging.getLogger(__name__)
 # Called for every request, where super() costs as much as they do.
-_on_body, _on_message_begin = HttpToolsProtocol.on_body, HttpToolsProtocol.on_message_begin
-_on_headers_complete = HttpToolsProtocol.on_headers_complete
+_on_message_begin, _on_headers_complete = HttpToolsProtocol.on_message_begin, HttpToolsProtocol.on_headers_complete
+_on_body, _on_message_complete = HttpToolsProtocol.on_body, HttpToolsProtocol.on_message_complete
 _on_response_complete = HttpToolsProtocol.on_response_complete
 
 HEAD_BYTES_MAX = 65_536
@@ -46,7 +46,7 @@ PIECE_BYTES = 16_384  # how much the parser gets at once: the limits of a head a
 HEAD_S = 10.0  # from the first byte of a head (or from connecting) to its last
 WAITING_MAX = 16  # requests that wait behind the current one; neither one more nor what follows it is read
 LINGER_S = 1.0
-"""How long the input of a refused connection is read and dropped: closing earlier could lose the client its answer."""
+"""How long what a client still sends is read and dropped after the last answer: otherwise it could lose the answer."""
 STREAM_S = 1.0  # pause between two looks whether the last answer of a connection is a stream
 REFUSED_OPEN_MAX = 32  # excess connections that still get a 503; further ones are closed immediately
 WARN_S = 10.0  # pause between two warnings that connections are refused
@@ -113,13 +113,14 @@ class _Bounded(HttpToolsProtocol):
         super().__init__(*args, **how)
         self._late: asyncio.TimerHandle | None = None
         self._refusal: OnepassError | None = None
-        self._in_head = self._extra = False
+        self._in_head = self._in_body = self._extra = False
         self._stale_bytes = self._body_bytes = 0
 
     # ---------------------------------------------------------------- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        held = cast("asyncio.Transport", Held(transport, self.gate.burst(self.loop), self.loop))
+        self._held = Held(transport, self.gate.burst(self.loop), self.loop)
+        held = cast("asyncio.Transport", self._held)
         super().connection_made(held)
         self.flow = _Flow(held)
         self.flow.waiting = self.pipeline
@@ -144,10 +145,10 @@ class _Bounded(HttpToolsProtocol):
 
         A client that has left for good looks no different. An answer of unknown length may have no end, and ends here.
         """
-        cast("Held", self.transport).flush()  # the loop closes the transport, which then takes nothing more
+        self._held.flush()  # the loop closes the transport, which then takes nothing more
         if not self._answering or not self.transport.can_write_eof():  # TLS has no half-closed connections
             return False
-        if self.cycle.chunked_encoding or (self.cycle.more_body and not self._in_head):
+        if self.cycle.chunked_encoding or self._in_body:
             return False
         self.deaf, self.cycle.keep_alive = True, False  # uvicorn closes after the answer
         self.loop.call_later(STREAM_S, self._end_stream)
@@ -220,7 +221,7 @@ class _Bounded(HttpToolsProtocol):
                 self.in_work = self.cycle
             elif len(self.pipeline) >= WAITING_MAX:
                 self.deaf, self.cycle.keep_alive = True, False  # closed after the last request that was read
-                cast("Held", self.transport).linger(LINGER_S)
+                self._held.linger_s = LINGER_S
                 raise OverflowError("the maximum number of requests is waiting")
         _on_message_begin(self)
         self._in_head, self._stale_bytes = True, 0
@@ -233,6 +234,11 @@ class _Bounded(HttpToolsProtocol):
             self._in_time()
         self._in_head, self._stale_bytes = False, 0
         _on_headers_complete(self)
+        self._in_body, self._held.linger_s = True, LINGER_S
+
+    def on_message_complete(self) -> None:
+        self._in_body, self._held.linger_s = False, 0.0
+        _on_message_complete(self)
 
     def _wrong_head(self) -> OnepassError | None:
         if self._extra:
@@ -252,7 +258,7 @@ class _Bounded(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Begin the next request; after the last one, read on."""
         if len(self.tasks) == 1:  # there is no other answer to wait for
-            cast("Held", self.transport).flush()
+            self._held.flush()
         if self.pipeline:
             self.in_work = self.pipeline[-1][0]
         _on_response_complete(self)
@@ -288,26 +294,25 @@ class _Bounded(HttpToolsProtocol):
 
     def _refuse(self, error: OnepassError) -> None:
         """Answer with a problem and close; if another answer is under way, only close after it."""
-        self.deaf = True
+        self.deaf, self._held.linger_s = True, LINGER_S
         self._in_time()
         if self._answering:
-            if self.pipeline and self.cycle.more_body and not self._in_head:  # in the body of the last one that waits
+            if self.pipeline and self._in_body:  # in the body of the last one that waits
                 self.pipeline.popleft()  # it has not begun
                 self.cycle = self.pipeline[0][0] if self.pipeline else self.in_work
                 self.cycle.keep_alive = False  # uvicorn closes after the answer
                 return
-            if self._in_head or not self.cycle.more_body:  # the error is in a later request
+            if not self._in_body:  # the error is in a later request
                 self.cycle.keep_alive = False  # uvicorn closes after the answer
                 return
             self._tell_gone(self.cycle)  # the error is in its own body
             if self.cycle.response_started:
                 self.transport.close()
                 return
-        answer, writer = problem(error), cast("Held", self.transport)
+        answer = problem(error)
         self.gate.refused(answer.status_code)
-        writer.write(_bytes(answer))
-        writer.linger(LINGER_S)
-        writer.close()
+        self._held.write(_bytes(answer))
+        self._held.close()
 
     @staticmethod
     def _tell_gone(request: RequestResponseCycle) -> None:

@@ -36,13 +36,17 @@ class Burst:
 
 
 class Held:
-    """A transport that holds what is written until the end of the loop's turn, when ``burst`` writes it."""
+    """A transport that holds what is written until the end of the loop's turn, when ``burst`` writes it.
 
-    __slots__ = ("_burst", "_held", "_linger_s", "_loop", "_transport", "is_closing")
+    ``linger_s``: if not 0, ``close`` closes for writing only, and for good so many seconds later; what still comes is
+    read meanwhile. If a socket is closed with unread bytes, the client loses what it has not read yet.
+    """
+
+    __slots__ = ("_burst", "_held", "_loop", "_transport", "is_closing", "linger_s")
 
     def __init__(self, transport: asyncio.Transport, burst: Burst, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._burst, self._loop = transport, burst, loop
-        self._held, self._linger_s = b"", 0.0
+        self._held, self.linger_s = b"", 0.0
         self.is_closing = transport.is_closing  # asked for with every request, and __getattr__ is slow
 
     def __getattr__(self, name: str) -> Any:
@@ -67,21 +71,16 @@ class Held:
         if held and not self.is_closing():
             self._transport.write(held)
 
-    def linger(self, seconds: float) -> None:
-        """Make ``close`` close for writing only, and for good ``seconds`` later.
-
-        If a socket is closed with unread bytes, the client loses what it has not read yet.
-        """
-        self._linger_s = seconds
-
     def close(self) -> None:
         """Close once everything is written; what is written from now on is dropped."""
         self.flush()
-        linger_s, self._linger_s = self._linger_s, 0.0
+        linger_s, self.linger_s = self.linger_s, 0.0
         closing, self.is_closing = self.is_closing(), lambda: True
         if not linger_s or closing:
             self._transport.close()
-        elif self._transport.can_write_eof():
+            return
+        self._transport.resume_reading()  # the client may send more than was wanted at once
+        if self._transport.can_write_eof():
             self._transport.write_eof()
             self._loop.call_later(linger_s, self._transport.abort)
         else:  # TLS

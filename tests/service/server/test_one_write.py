@@ -28,6 +28,9 @@ class Recorder:
     def write(self, data):
         self.told.append(data)
 
+    def resume_reading(self):
+        self.told.append("read")
+
     def write_eof(self):
         self.told.append("eof")
 
@@ -98,28 +101,28 @@ async def test_an_only_answer_does_not_wait(requests, turns):
 
 
 async def test_a_close_that_lingers(connection):
-    """It closes for writing at once, and for good later, once; the next close is an ordinary one."""
+    """It reads on, closes for writing at once, and for good later, once; the next close is an ordinary one."""
     transport, recorder = connection
-    transport.linger(0.01)
+    transport.linger_s = 0.01
     transport.write(HEAD)
     transport.close()
-    assert [HEAD, "eof"] == recorder.told
+    assert [HEAD, "read", "eof"] == recorder.told
     await asyncio.sleep(0.05)
-    assert [HEAD, "eof", "abort"] == recorder.told
+    assert [HEAD, "read", "eof", "abort"] == recorder.told
     transport.close()
-    assert [HEAD, "eof", "abort", "close"] == recorder.told
+    assert [HEAD, "read", "eof", "abort", "close"] == recorder.told
 
 
 async def test_what_is_written_after_a_close_is_dropped(connection):
     """However much it is: a connection that closes for writing first would raise."""
     transport, recorder = connection
-    transport.linger(0.01)
+    transport.linger_s = 0.01
     transport.close()
     for late in (b"late", b"x" * (HELD_BYTES_MAX + 1)):
         assert transport.is_closing()
         transport.write(late)
         await asyncio.sleep(0)
-    assert ["eof"] == recorder.told
+    assert ["read", "eof"] == recorder.told
 
 
 async def test_one_connection_that_takes_nothing_more_does_not_keep_the_others_waiting():
