@@ -190,13 +190,21 @@ class _Bounded(HttpToolsProtocol):
             return
         if self._stale_bytes > HEAD_BYTES_MAX or (self._in_head and len(self.headers) > HEAD_LINES_MAX):
             self._refuse(self._too_large())
-        elif self._in_head or not self._answering:
-            if self._late is None:
-                self._close_after(HEAD_S)
-        elif self.cycle.more_body:
+        elif self._in_body:  # perhaps the rest of one whose request has been answered
             self._body.begin()
+        elif self._in_head or not self._answering:
+            self._await_head()
         elif self._body.begun:
             self._body.end()
+
+    def _await_head(self) -> None:
+        """Bound the time until the next head is complete; until it begins, if a body was all that came."""
+        if self._body.begun and not self._in_head:  # the pause that began with the answer ended with the body's bytes
+            pause_s, close = self.timeout_keep_alive, self.timeout_keep_alive_handler
+            self.timeout_keep_alive_task = self.loop.call_later(pause_s, close)
+        elif self._late is None:
+            self._close_after(HEAD_S)
+        self._body.end()
 
     def _read_without_upgrade(self, rest: bytes) -> None:
         """Read a head again without its ``Upgrade``, for which the parser skips the body; servers may ignore it.
@@ -268,8 +276,7 @@ class _Bounded(HttpToolsProtocol):
     # ---------------------------------------------------------------- what makes no progress
 
     def _body_stalled(self) -> None:
-        awaits_body = self._answering and not self._in_head and self.cycle.more_body
-        if not awaits_body or self.transport.is_closing():
+        if not self._in_body or self.transport.is_closing():
             return
         if self.flow.read_paused:  # the endpoint is behind, or requests wait before this one
             self._body.begin()
@@ -293,7 +300,7 @@ class _Bounded(HttpToolsProtocol):
         )
 
     def _refuse(self, error: OnepassError) -> None:
-        """Answer with a problem and close; if another answer is under way, only close after it."""
+        """Answer with a problem and close; if another answer is under way or was the request's own, only close."""
         self.deaf, self._held.linger_s = True, LINGER_S
         self._in_time()
         if self._answering:
@@ -306,9 +313,9 @@ class _Bounded(HttpToolsProtocol):
                 self.cycle.keep_alive = False  # uvicorn closes after the answer
                 return
             self._tell_gone(self.cycle)  # the error is in its own body
-            if self.cycle.response_started:
-                self.transport.close()
-                return
+        if self._in_body and self.cycle.response_started:
+            self.transport.close()
+            return
         answer = problem(error)
         self.gate.refused(answer.status_code)
         self._held.write(_bytes(answer))

@@ -5,8 +5,9 @@ import socket
 
 import pytest
 
-from service.server import http_protocol
+from service.server import http_protocol, progress
 from tests.service.local_server import LocalServer, running
+from tests.service.server.test_http_protocol import CHUNKED, GET, POST, read_answer, status
 from tests.service.server.test_tls import LOOPS
 from tests.service.waiting import until
 
@@ -65,3 +66,51 @@ async def test_a_connection_whose_last_request_is_there_is_closed_at_once(monkey
         answer = await server.answer(LAST["close"] % (b"/", 5) + b"hello")
         assert answer.endswith(REFUSED)
         await until(lambda: not server.state.connections)
+
+
+async def answered(server, head):
+    """A connection whose request was answered before its body is sent, and the server's end of it."""
+    reader, writer = await server.connect()
+    writer.write(head)
+    assert REFUSED == (await read_answer(reader))[1]
+    (protocol,) = server.state.connections
+    return reader, writer, protocol
+
+
+async def test_the_rest_of_a_body_is_no_head(monkeypatch):
+    """However long it takes, if it comes fast enough; the next request is answered."""
+    async with running(Server()) as server:
+        reader, writer, protocol = await answered(server, POST)
+        monkeypatch.setattr(http_protocol, "HEAD_S", 0.0)
+        writer.write(b"x" * 999)
+        await until(lambda: not protocol.timeout_keep_alive_task)
+        writer.write(b"x" + GET + b"\r\n" + POST)
+        assert [415, 415] == [status((await read_answer(reader))[0]) for _ in range(2)]
+        writer.write(b"x" * 1000 + GET[:20])
+        assert b"" == await asyncio.wait_for(reader.read(), 4)  # a head it is
+
+
+async def test_an_idle_connection_is_kept_from_the_end_of_the_body(monkeypatch):
+    """As long as from an answer, not as long as a head may take."""
+    monkeypatch.setattr(http_protocol, "HEAD_S", 60.0)
+    async with running(Server()) as server:
+        for body in ([b"x" * 1000], [b"x", b"x" * 999]):
+            reader, writer, protocol = await answered(server, POST)
+            protocol.timeout_keep_alive = 0.1
+            for part in body:
+                before = protocol._body_bytes
+                writer.write(part)
+                await until(lambda: protocol._body_bytes == before + len(part))  # noqa: B023
+            assert b"" == await asyncio.wait_for(reader.read(), 4)
+            await until(lambda: not server.state.connections)
+
+
+@pytest.mark.parametrize(("head", "part"), [(POST, b"x" * 999), (CHUNKED, b"zz\r\n")], ids=["slow", "broken"])
+async def test_what_is_wrong_with_the_rest_of_a_body_is_not_answered(head, part, monkeypatch):
+    """The request has its answer; the connection is closed."""
+    monkeypatch.setattr(progress, "STALL_S", 0.1)
+    async with running(Server()) as server:
+        reader, writer, _ = await answered(server, head)
+        writer.write(part)
+        assert b"" == await asyncio.wait_for(reader.read(), 4)
+        assert [] == server.refused
