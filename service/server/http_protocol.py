@@ -213,7 +213,7 @@ class _Bounded(HttpToolsProtocol):
         """
         parser = self.parser
         head = b"%s %s HTTP/%s\r\n" % (parser.get_method(), self.url, parser.get_http_version().encode())
-        lines = [b"%s: %s\r\n" % line for line in self.headers if line[0] != b"upgrade"]
+        lines = [b"%s: %s\r\n" % line for line in self.scope["headers"] if line[0] != b"upgrade"]
         self.parser = HttpRequestParser(self)
         self._feed(b"".join([head, *lines, b"\r\n", rest]))
 
@@ -242,6 +242,7 @@ class _Bounded(HttpToolsProtocol):
             self._in_time()
         self._in_head, self._stale_bytes = False, 0
         _on_headers_complete(self)
+        self.headers = []  # the scope has the others; what comes from now on is trailers, which nobody reads
         self._in_body, self._held.linger_s = True, LINGER_S
 
     def on_message_complete(self) -> None:
