@@ -40,9 +40,10 @@ _on_body, _on_message_complete = HttpToolsProtocol.on_body, HttpToolsProtocol.on
 _on_response_complete = HttpToolsProtocol.on_response_complete
 
 HEAD_BYTES_MAX = 65_536
-"""Of names and values together; also of input that makes no progress (one endless line, extensions of a chunk)."""
+"""Of the path, names and values together. Input that makes no progress (one endless line, extensions of a chunk) is
+refused a piece later: it may still become a head that is just short enough."""
 HEAD_LINES_MAX = 100
-PIECE_BYTES = 16_384  # how much the parser gets at once: the limits of a head are checked in between
+PIECE_BYTES = 16_384  # how much the parser gets at once: what is still incomplete is checked in between
 HEAD_S = 10.0  # from the first byte of a head (or from connecting) to its last
 WAITING_MAX = 16  # requests that wait behind the current one; neither one more nor what follows it is read
 LINGER_S = 1.0
@@ -113,6 +114,7 @@ class _Bounded(HttpToolsProtocol):
         super().__init__(*args, **how)
         self._late: asyncio.TimerHandle | None = None
         self._refusal: OnepassError | None = None
+        self.headers = []  # None in uvicorn, until the first request
         self._in_head = self._in_body = self._extra = False
         self._stale_bytes = self._body_bytes = 0
 
@@ -188,7 +190,7 @@ class _Bounded(HttpToolsProtocol):
             return
         if self.deaf:
             return
-        if self._stale_bytes > HEAD_BYTES_MAX or (self._in_head and len(self.headers) > HEAD_LINES_MAX):
+        if self._stale_bytes > HEAD_BYTES_MAX + PIECE_BYTES or len(self.headers) > HEAD_LINES_MAX:
             self._refuse(self._too_large())
         elif self._in_body:  # perhaps the rest of one whose request has been answered
             self._body.begin()
@@ -246,6 +248,9 @@ class _Bounded(HttpToolsProtocol):
         self._in_body, self._held.linger_s = True, LINGER_S
 
     def on_message_complete(self) -> None:
+        if self.headers and (len(self.headers) > HEAD_LINES_MAX or _size(self.headers) > HEAD_BYTES_MAX):  # trailers
+            self._refusal = self._too_large()
+            raise self._refusal
         self._in_body, self._held.linger_s = False, 0.0
         _on_message_complete(self)
 
@@ -254,7 +259,8 @@ class _Bounded(HttpToolsProtocol):
             if len(self.connections) > self.gate.connections_max:
                 return self.gate.full()
             self._extra = False
-        if len(self.url) > HEAD_BYTES_MAX or len(self.headers) > HEAD_LINES_MAX:
+        may_be_long = self._stale_bytes > HEAD_BYTES_MAX - PIECE_BYTES  # of all its pieces but the first
+        if len(self.headers) > HEAD_LINES_MAX or (may_be_long and len(self.url) + _size(self.headers) > HEAD_BYTES_MAX):
             return self._too_large()
         wrong = _ambiguous(self.headers, self.parser.get_http_version())
         return BadHead(wrong) if wrong else None
@@ -342,6 +348,11 @@ class _Bounded(HttpToolsProtocol):
             self._close_after(HEAD_S)  # the late head belongs to a later request
         elif not self.transport.is_closing():
             self.transport.close()
+
+
+def _size(lines: list[tuple[bytes, bytes]]) -> int:
+    """The bytes of names and values."""
+    return sum([len(name) + len(value) for name, value in lines])
 
 
 def _ambiguous(headers: list[tuple[bytes, bytes]], version: str) -> str:

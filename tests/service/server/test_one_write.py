@@ -28,6 +28,9 @@ class Recorder:
     def write(self, data):
         self.told.append(data)
 
+    def pause_reading(self):
+        self.told.append("pause")
+
     def resume_reading(self):
         self.told.append("read")
 
