@@ -21,7 +21,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 from starlette.responses import Response
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -243,6 +243,8 @@ class _Bounded(HttpToolsProtocol):
         if self._late is not None:
             self._in_time()
         self._in_head, self._stale_bytes = False, 0
+        if self.url[:1] != b"/" and not (target := parse_url(self.url)).path:  # http://host
+            self.url = b"/?" + (target.query or b"")
         _on_headers_complete(self)
         self.headers = []  # the scope has the others; what comes from now on is trailers, which nobody reads
         self._in_body, self._held.linger_s = True, LINGER_S

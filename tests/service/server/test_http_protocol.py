@@ -148,6 +148,14 @@ async def test_what_is_usual_is_taken(head):
         assert 200 == status(await reader.readuntil(b"\r\n\r\n"))
 
 
+@pytest.mark.parametrize("target", ["http://h", "http://h:80", "HTTP://h?a=b", "http://h/", "http://h/?a=b"])
+async def test_a_target_without_a_path_is_the_root(target):
+    """As a client of a proxy sends it."""
+    async with served() as server:
+        answer = await server.answer(f"GET {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
+        assert (200, True) == (status(answer), answer.endswith(b"\r\n/ 0"))
+
+
 async def test_a_bad_head_does_not_take_the_answer_of_the_request_before_it():
     """The first request of a connection gets its own answer, then the connection is closed."""
     async with served() as server:
