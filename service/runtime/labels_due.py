@@ -9,7 +9,6 @@ configuration no longer has one, the prediction has expired.
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 
 import numpy as np
 
@@ -29,8 +28,8 @@ LOOK_S = 1.0  # pause between two looks
 MODELS_MAX, LABELS_MAX, TURNS_MAX = 100, 256, 8
 """Models per look; labels of a model learned together; how often that is done before others have their turn."""
 AT_ONCE, VISIT_S = 8, 2.0  # models that are visited together, and how long others wait for them
+UNABLE_S = 10.0  # how long a model that cannot be visited here is left to other processes, which may be able to
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
-_PAST = 1  # a time in the past: look at the model again soon
 
 
 class LabelsDueLearner:
@@ -39,6 +38,7 @@ class LabelsDueLearner:
     def __init__(self, engine: Engine) -> None:
         self._engine, self._due = engine, DueLabels(engine.store.connection)
         self._visits: dict[tuple[str, str], asyncio.Task[None]] = {}  # that are under way, by model and incarnation
+        self._unable: dict[tuple[str, str], float] = {}  # models that are left alone, until when
 
     async def run(self) -> None:
         """Look forever; the supervisor restarts it if it dies."""
@@ -50,7 +50,10 @@ class LabelsDueLearner:
             self._visits.clear()  # one that had not begun does not do it
 
     async def _look(self) -> None:
-        models = [model for model in await self._due.models(MODELS_MAX) if model not in self._visits]
+        now = asyncio.get_running_loop().time()
+        self._unable = {model: until for model, until in self._unable.items() if now < until}
+        passed = self._visits.keys() | self._unable.keys()  # these stay the first until they have been settled
+        models = [model for model in await self._due.models(MODELS_MAX + len(passed)) if model not in passed]
         for at in range(0, len(models), AT_ONCE):
             visits = [self._begin(*model) for model in models[at : at + AT_ONCE]]
             await asyncio.wait(visits, timeout=VISIT_S)  # one that takes longer goes on by itself
@@ -62,11 +65,10 @@ class LabelsDueLearner:
 
     async def _visit_and_settle(self, name: str, incarnation: str) -> None:
         try:
-            following = _PAST
-            with suppress(Unavailable):  # the server of this model does not answer; those of others may
-                following = await self._visit(name, incarnation)
+            following = await self._visit(name, incarnation)
             await self._due.settle(name, incarnation, following)
-        except Unavailable:
+        except (ModelDown, Unavailable):
+            self._unable[name, incarnation] = asyncio.get_running_loop().time() + UNABLE_S
             logger.info("model %s: its due labels are looked for again", name)
         except Exception:
             logger.exception("the due labels of model %s could not be learned", name)
@@ -79,11 +81,9 @@ class LabelsDueLearner:
             replica = await self._engine.replica(name)
         except NotFound:
             return 0
-        except ModelDown:
-            return _PAST
         if replica.incarnation != incarnation:
             return 0
-        following = _PAST
+        following = 0
         for _ in range(TURNS_MAX):
             found, following = await self._due.take(name, incarnation, LABELS_MAX)
             if not found:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.errors import QueueFull, StoreDown, StoreFull
+from service.errors import ModelDown, QueueFull, StoreDown, StoreFull
 from service.runtime import labels_due
 from service.runtime.commit import answerer, jobs
 from service.runtime.commit.answerer import AnswerWriter
@@ -81,14 +81,18 @@ async def test_answers_that_come_during_a_round_go_with_the_next(monkeypatch):
     assert [{}, {}] == [one.answers.fresh, other.answers.fresh]
 
 
-@pytest.mark.parametrize("trouble", ["down", "slow"])
+@pytest.mark.parametrize("trouble", [StoreDown("its server is away"), ModelDown("of a newer format"), None])
 async def test_due_labels_of_a_model_do_not_wait_for_those_of_another(monkeypatch, trouble):
-    """Whose server does not answer, or which learns for long: that one is not visited again before it has learned."""
+    """Which cannot be visited here, or learns for long: that one is left alone for a while, or until it has learned.
+
+    Only who has visited a model says when it is looked at next: others may be able to.
+    """
     monkeypatch.setattr(labels_due, "VISIT_S", 0.05)
-    visited, settled, asked, learned = [], [], [], asyncio.Event()
+    most, visited, settled, asked, learned = [], [], [], [], asyncio.Event()
 
     class Due:
-        async def models(self, _):
+        async def models(self, count):
+            most.append(count - labels_due.MODELS_MAX)
             return [("bad", "1"), ("fine", "1")]
 
         async def take(self, name, *_):
@@ -100,8 +104,8 @@ async def test_due_labels_of_a_model_do_not_wait_for_those_of_another(monkeypatc
 
     async def replica(name):
         asked.append(name)
-        if name == "bad" and trouble == "down":
-            raise StoreDown("its server is away")
+        if name == "bad" and trouble is not None:
+            raise trouble
         if name == "bad":
             await learned.wait()
         return SimpleNamespace(incarnation="1")
@@ -110,11 +114,13 @@ async def test_due_labels_of_a_model_do_not_wait_for_those_of_another(monkeypatc
     learner._due = Due()
     for _ in range(2):
         await asyncio.wait_for(learner._look(), 10)
-    assert ["fine"] * 2 == visited
-    assert (1 if trouble == "slow" else 2) == asked.count("bad")
+    assert (["fine"] * 2, 1, [0, 1]) == (visited, asked.count("bad"), most)
     learned.set()
     await until(lambda: not learner._visits)
-    assert {("bad", 1 if trouble == "down" else 0), ("fine", 0)} == {*settled}
+    assert {("fine", 0)} | ({("bad", 0)} if trouble is None else set()) == {*settled}
+    learner._unable = dict.fromkeys(learner._unable, 0.0)
+    await learner._look()
+    assert 2 == asked.count("bad")
 
 
 def test_large_requests_leave_room_for_the_rows_of_other_models(monkeypatch):
