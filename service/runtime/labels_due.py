@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.entry import Rows
-from service.errors import ModelDown, NotFound, OnepassError, RequestConflict, Unavailable
+from service.errors import ModelDown, NotFound, OnepassError, Recreated, RequestConflict, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.commit.answerer import DUE, Refused
 from service.runtime.engine import Engine
@@ -25,8 +25,9 @@ from service.store.log import codec
 logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0  # pause between two looks
-MODELS_MAX, LABELS_MAX, TURNS_MAX = 100, 256, 8
-"""Models per look; labels of a model learned together; how often that is done before others have their turn."""
+MODELS_MAX, VISITS_MAX = 1000, 100  # models per look, and how many of them are visited: each is loaded for that
+LABELS_MAX, TURNS_MAX = 256, 8
+"""Labels of a model learned together; how often that is done before others have their turn."""
 AT_ONCE, VISIT_S = 8, 2.0  # models that are visited together, and how long others wait for them
 UNABLE_S = 10.0  # how long a model that cannot be visited here is left to other processes, which may be able to
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
@@ -53,7 +54,8 @@ class LabelsDueLearner:
         now = asyncio.get_running_loop().time()
         self._unable = {model: until for model, until in self._unable.items() if now < until}
         passed = self._visits.keys() | self._unable.keys()  # these stay the first until they have been settled
-        models = [model for model in await self._due.models(MODELS_MAX + len(passed)) if model not in passed]
+        due = await self._due.models(MODELS_MAX + len(passed))
+        models = [model for model in due if model not in passed][:VISITS_MAX]
         for at in range(0, len(models), AT_ONCE):
             visits = [self._begin(*model) for model in models[at : at + AT_ONCE]]
             await asyncio.wait(visits, timeout=VISIT_S)  # one that takes longer goes on by itself
@@ -66,7 +68,7 @@ class LabelsDueLearner:
     async def _visit_and_settle(self, name: str, incarnation: str) -> None:
         try:
             following = await self._visit(name, incarnation)
-            await self._due.settle(name, incarnation, following)
+            await self._due.settle({(name, incarnation): following})
         except (ModelDown, Unavailable):
             self._unable[name, incarnation] = asyncio.get_running_loop().time() + UNABLE_S
             logger.info("model %s: its due labels are looked for again", name)
@@ -81,8 +83,8 @@ class LabelsDueLearner:
             replica = await self._engine.replica(name)
         except NotFound:
             return 0
-        if replica.incarnation != incarnation:
-            return 0
+        if replica.incarnation != incarnation:  # which this process has not noticed yet: nothing is due of what is gone
+            raise Recreated(f"model {name} was created again")
         following = 0
         for _ in range(TURNS_MAX):
             found, following = await self._due.take(name, incarnation, LABELS_MAX)

@@ -1,9 +1,11 @@
 """Which tracked predictions are learned as the label of ``labels_due``, and when: found by every process.
 
 A model keeps its predictions in its own slot, sorted by the time when their label is due. One index in another slot
-lists all models that have some, by the time of the next look at them. A prediction is announced there before it is kept
-(a mark), so that none is overlooked after a crash in between; while a mark is young, its model is checked every second.
-What a failover of the index's server has lost, a process that holds the model announces again.
+lists all models that have some, by the time of the next look at them: it asks for the time of the first label, and only
+if that has passed is the model visited. A prediction is announced there before it is kept (a mark), so that none is
+overlooked after a crash in between. While a mark is young, what it announces may still be kept right after a look: the
+next one comes when the label of that would be due. What a failover of the index's server has lost, a process that holds
+the model announces again.
 """
 
 import itertools
@@ -15,11 +17,11 @@ from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.redis.node import Command
 
-_MARK = script("basics", "mark_due")
+_MARK = script("basics", "young_mark", "mark_due")
 _MODELS = script("basics", "due_models")
 _DUE = script("basics", "due_labels")
 _EXPIRED = script("basics", "count_expired")
-_SETTLE = script("basics", "settle_due")
+_SETTLE = script("basics", "young_mark", "settle_due")
 GRACE_MS = 31 * 86_400_000
 """How long a prediction is kept after its label was due, in case no process is there to learn it."""
 LEASE_MS = 2_000  # how long other processes leave predictions alone that one process learns
@@ -43,7 +45,7 @@ class DueLabels:
     async def mark(self, models: Mapping[tuple[str, str], int]) -> None:
         """Announce predictions: ``models`` has, by name and incarnation, in how many ms the first label is due."""
         args = [part for (name, own), life in models.items() for part in (ModelKeys(name, own).member(), life)]
-        await self._connection.one(Call(_MARK, (LABELS_DUE, LABELS_MARKED), tuple(args)))
+        await self._connection.one(Call(_MARK, (LABELS_DUE, LABELS_MARKED), (MARK_LIFE_MS, *args)))
 
     async def mark_lost(self, models: Sequence[tuple[str, str]]) -> None:
         """Announce again what the index lacks of these models, by name and incarnation, as after a failover."""
@@ -56,10 +58,24 @@ class DueLabels:
             await self.mark(lost)
 
     async def models(self, most: int) -> list[tuple[str, str]]:
-        """Names and incarnations of models to look at now."""
-        found = await self._connection.one(Call(_MODELS, (LABELS_DUE,), (most,)))
-        pairs = [text(member).partition(" ") for member in found]
-        return [(name, incarnation) for name, _, incarnation in pairs]
+        """Names and incarnations of models that have a label due, or may have: whose server did not answer.
+
+        Of the ``most`` models whose turn has come; the others are settled.
+        """
+        now, members = await self._connection.one(Call(_MODELS, (LABELS_DUE,), (most,)))
+        pairs = [text(member).partition(" ") for member in members]
+        models = [(name, incarnation) for name, _, incarnation in pairs]
+        keys = [ModelKeys(*model).labels_due for model in models]
+        firsts = await self._connection.run([Call(None, (key,), ("ZRANGE", key, 0, 0, "WITHSCORES")) for key in keys])
+        due, later = list[tuple[str, str]](), dict[tuple[str, str], int]()
+        for model, first in zip(models, firsts, strict=True):
+            if isinstance(first, Exception) or (first and int(first[1]) <= now):
+                due.append(model)
+            else:
+                later[model] = int(first[1]) if first else 0
+        if later:
+            await self.settle(later)
+        return due
 
     async def take(self, name: str, incarnation: str, most: int) -> tuple[list[DueLabel], int]:
         """Up to ``most`` predictions of a model whose label is due, and when (ms) the next one is; 0: never."""
@@ -78,7 +94,7 @@ class DueLabels:
         """Count predictions as expired that were removed because their due label was not learned."""
         await self._connection.one(Call(_EXPIRED, (ModelKeys(name, incarnation).meta,), (incarnation, count)))
 
-    async def settle(self, name: str, incarnation: str, following: int) -> None:
-        """Set when (ms) the next label of a model is due; 0: never."""
-        args = (ModelKeys(name, incarnation).member(), following, MARK_LIFE_MS, PAUSE_MS)
-        await self._connection.one(Call(_SETTLE, (LABELS_DUE, LABELS_MARKED), args))
+    async def settle(self, models: Mapping[tuple[str, str], int]) -> None:
+        """Set when (ms) the next label is due: ``models`` has that by name and incarnation; 0: never."""
+        args = [part for model, following in models.items() for part in (ModelKeys(*model).member(), following)]
+        await self._connection.one(Call(_SETTLE, (LABELS_DUE, LABELS_MARKED), (MARK_LIFE_MS, PAUSE_MS, *args)))

@@ -30,7 +30,8 @@
     onepass:{onepass:drift}:tombstones    ZSET  "NAME INC" -> when the model was deleted, ms: the newest, see catalog.py
 
     onepass:{onepass:labels}:due        ZSET  "NAME INC" -> when to look for labels that are due, ms, see due_labels.py
-    onepass:{onepass:labels}:marked     HASH  "NAME INC" -> when such a prediction was last announced, ms
+    onepass:{onepass:labels}:marked     HASH  "NAME INC" -> "TIME LIFE": when such a prediction was last announced, and
+                                              in what time one announced lately is due, at the earliest, both in ms
 
     onepass:nothing                     never there: only a store that takes writes lets it be deleted
 

@@ -1,14 +1,14 @@
--- KEYS labels due, marked; ARGV member, when its next label is due in ms (0: never), life of a mark, pause, both in ms.
--- A mark comes before what it announces: while it is young the next look is soon, whatever was found.
-local after, marked = tonumber(ARGV[2]), tonumber(call('HGET', KEYS[2], ARGV[1]) or 0)
-if now - marked < tonumber(ARGV[3]) then
-  local soon = now + tonumber(ARGV[4])
-  after = after > 0 and math.min(after, soon) or soon
-end
-if after > 0 then
-  call('ZADD', KEYS[1], string.format('%.0f', math.max(after, now + tonumber(ARGV[4]))), ARGV[1])
-else
-  call('ZREM', KEYS[1], ARGV[1])
-  call('HDEL', KEYS[2], ARGV[1])
+-- KEYS labels due, marked; ARGV life of a mark, pause, both in ms, then per model: member, when its next label is due in
+-- ms (0: never).
+-- A mark comes before what it announces: while it is young, a prediction may still be kept that was not found.
+for i = 3, #ARGV, 2 do
+  local member, after, announced = ARGV[i], tonumber(ARGV[i + 1]), young_mark(ARGV[i], ARGV[1])
+  if announced then after = math.min(after > 0 and after or math.huge, now + announced) end
+  if after > 0 then
+    call('ZADD', KEYS[1], string.format('%.0f', math.max(after, now + tonumber(ARGV[2]))), member)
+  else
+    call('ZREM', KEYS[1], member)
+    call('HDEL', KEYS[2], member)
+  end
 end
 return false

@@ -63,6 +63,32 @@ async def test_what_the_index_has_lost_is_announced_again(api):
     await until(api, path, 1)
 
 
+async def test_a_model_whose_labels_arrive_is_loaded_by_nobody_else(start, monkeypatch):
+    """Every process looks when its label would have been due, and finds that none is: the model stays where it was."""
+    monkeypatch.setattr(labels_due, "LOOK_S", 0.05)
+    one, other = await start(), await start()
+    path = await one.new(DFOP, labels_due=SILENCE)
+    prediction = await tracked(one, path)
+    await one.post(f"{path}/feedback", {"prediction_id": prediction, "label": "UP"})
+    member = " ".join((path.rpartition("/")[2], (await one.get(path))["incarnation"]))
+
+    async def score():
+        return (await one.engine.store.connection.ask(("ZSCORE", LABELS_DUE, member)))[0]
+
+    first = await score()
+    await waiting.until(lambda: _differs(score, first))  # looked at while the mark is young: again after after_s
+    second = await score()
+    assert int(second) >= int(first) + 1000
+    await waiting.until(lambda: _differs(score, second))
+    assert [False, True] == [at.engine.models.peek(member.split()[0]) is not None for at in (other, one)]
+    metrics = await one.get(f"{path}/metrics")
+    assert (1, 0) == (metrics["rows"], metrics["due_rows"])
+
+
+async def _differs(score, before):
+    return before != await score()
+
+
 async def test_what_could_not_be_learned_is_found_again(api, monkeypatch):
     """As after a crash: labels that are due stay where every process finds them until they have been learned."""
     path = await api.new(DFOP, labels_due=SILENCE)

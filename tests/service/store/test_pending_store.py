@@ -9,8 +9,11 @@ import pytest
 from service.runtime import sweeper
 from service.runtime.stats import Stats
 from service.runtime.sweeper import Sweeper
+from service.store import due_labels
 from service.store.catalog import Catalog
+from service.store.due_labels import DueLabels
 from service.store.expiry import Swept, sweep
+from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys
 from service.store.log.appends import RememberedIds, SeenId
 from service.store.pending import Pending, Track
 from service.store.redis.connection import Connection
@@ -46,6 +49,37 @@ async def test_each_item_has_its_own_outcome(model):
     assert [None] == await pending.track_many([track("a", b"again", cap=2)])
     assert b"again" == (await pending.fetch("m", INCARNATION, "a", "a"))[0]
     assert [] == await pending.track_many([])
+
+
+async def test_only_models_with_a_due_label_are_visited(connection):
+    """Others are looked at when their first label is due; what a young mark announces may be kept right after."""
+    lives = {"due": 0, "later": 500_000, "both": 500_000, "announced": 200_000}
+    pending, due = Pending(connection), DueLabels(connection)
+    for name, life in lives.items():
+        await Catalog(connection).create(name, INCARNATION, b"{}")
+        if name != "announced":
+            assert [None] == await pending.track_many([track("p", name=name, due_ms=life)])
+    await due.mark({("announced", INCARNATION): lives["announced"], ("both", INCARNATION): 100_000})
+    await due.mark({("announced", INCARNATION): 300_000})
+    members = {name: ModelKeys(name, INCARNATION).member() for name in lives}
+    await connection.ask(("ZADD", LABELS_DUE, *(part for member in members.values() for part in (1, member))))
+    assert [("due", INCARNATION)] == await due.models(10)
+    ((seconds, _),) = await connection.ask(("TIME",))
+    scores = await connection.ask(*[("ZSCORE", LABELS_DUE, member) for member in members.values()])
+    after = {name: float(score) - int(seconds) * 1000 for name, score in zip(lives, scores, strict=True)}
+    assert 1 == float(scores[0])  # who visits it settles it
+    assert [500_000, 100_000, 200_000] == [pytest.approx(after[name], abs=40_000) for name in lives if name != "due"]
+
+
+async def test_a_model_without_waiting_labels_leaves_the_index(connection, monkeypatch):
+    """When its mark is old, however many models there are in one look."""
+    monkeypatch.setattr(due_labels, "MARK_LIFE_MS", 0)
+    due = DueLabels(connection)
+    await due.mark({(f"m{number}", INCARNATION): 0 for number in range(1500)})
+    assert [] == await due.models(1000)
+    assert [500, 500] == await connection.ask(("ZCARD", LABELS_DUE), ("HLEN", LABELS_MARKED))
+    assert [] == await due.models(1000)
+    assert [0, 0] == await connection.ask(("ZCARD", LABELS_DUE), ("HLEN", LABELS_MARKED))
 
 
 async def test_an_expired_prediction_is_gone_before_it_is_swept(model):
