@@ -26,6 +26,7 @@ from service.runtime.snapshots import Snapshotter
 from service.runtime.stats import Stats
 from service.store.log.append_notices import AppendNotices
 from service.store.pending import Pending
+from service.store.permissions import refused_commands
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class Engine:
             self.loader, self.notices, budget_bytes=bounds.budget_bytes, model_bytes_max=bounds.model_bytes_max
         )
         self.committer = Committer(
-            store.log, self.stats, bounds.committer, ping=store.connection.ping, failpoint=failpoint
+            store.log, self.stats, bounds.committer, ping=self._ping_and_try, failpoint=failpoint
         )
         self.answer_writer = AnswerWriter(store.log)
         self.snapshotter = Snapshotter(
@@ -119,6 +120,7 @@ class Engine:
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
         self._full = self.leaving = False
+        self._refused: list[str] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._dead: set[str] = set()
         self.companions: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
@@ -190,7 +192,7 @@ class Engine:
 
     async def _look(self) -> None:
         connection = self.store.connection
-        await connection.ping()
+        await (connection.ping() if self.store_ok else self._ping_and_try())
         durability, eviction_ok = await connection.durability(), await connection.eviction_ok()
         if durability == "none" and self.durability != "none":
             logger.warning("the store writes nothing to disk: set 'appendonly yes', or a crash loses every model")
@@ -202,6 +204,17 @@ class Engine:
         if self.store_ok is False:
             logger.info("the store answers; durability is %s", durability)
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
+
+    async def _ping_and_try(self) -> None:
+        """Return if the store answers and lets its user run what the scripts do; until it does nothing is appended."""
+        await self.store.connection.ping()
+        refused = await refused_commands(self.store.connection)
+        if refused and refused != self._refused:
+            logger.error("the store's user may not run %s on onepass:*; feedback gets 503", ", ".join(refused))
+        self._refused = refused
+        if refused:
+            self.committer.hold()
+            raise StoreDown(f"the store's user lacks a permission: it may not run {', '.join(refused)}")
 
     @property
     def lags(self) -> list[tuple[int, str]]:

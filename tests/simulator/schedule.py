@@ -128,6 +128,7 @@ def _patched(setting: Setting, seed: int) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch("secrets.token_hex", side_effect=lambda _: f"{next(numbers):x}"))
         stack.enter_context(mock.patch.object(engine, "POLL_S", 1e9))
+        stack.enter_context(mock.patch.object(engine, "refused_commands", mock.AsyncMock(return_value=[])))
         stack.enter_context(mock.patch.object(follower, "SWEEP_S", SWEEP_S))
         stack.enter_context(mock.patch.object(backoff, "random", random.Random(seed).random))
         stack.enter_context(mock.patch.object(publisher, "BACKOFF_S_MAX", SWEEP_S))

@@ -82,8 +82,8 @@ _append = attrgetter("append")
 class Committer:
     """Sends the appends of all loaded models.
 
-    ``ping`` raises StoreDown while the store does not answer; ``failpoint`` is called with the name of a point where
-    fault tests crash.
+    ``ping`` raises StoreDown while the store does not answer or may not be used; ``failpoint`` is called with the name
+    of a point where fault tests crash.
     """
 
     def __init__(
@@ -117,6 +117,11 @@ class Committer:
     def _wake(self) -> None:
         if self._asleep is not None and not self._asleep.done():
             self._asleep.set_result(None)
+
+    def hold(self) -> None:
+        """Refuse requests until a ping succeeds."""
+        self.store_down = True
+        self._wake()
 
     @property
     def idle(self) -> bool:

@@ -1,0 +1,15 @@
+-- KEYS nothing; ARGV commands. Those that the store's user may not run, each tried on that key, which is removed again.
+-- The user's rights count only where the number of arguments is right: one to five. Servers differ in what they answer.
+local denied, refused = {'NOPERM', 'The user executing the script', 'ACL failure in script'}, {}
+local key = KEYS[1]
+for _, command in ipairs(ARGV) do
+  local found = false
+  for count = 1, 5 do
+    local reply = redis.pcall(command, unpack({key, key, key, key, key}, 1, count))
+    local problem = type(reply) == 'table' and reply.err or ''
+    for _, text in ipairs(denied) do found = found or string.find(problem, text, 1, true) end
+  end
+  if found then refused[#refused + 1] = command end
+end
+redis.pcall('UNLINK', key)
+return refused

@@ -1,0 +1,59 @@
+"""A store whose user lacks a right that the scripts need: nothing is appended, since half of it would stay behind."""
+
+import pytest
+
+from service.errors import StoreDown
+from service.store.keys import NOTHING, ModelKeys
+from service.store.permissions import refused_commands
+from service.store.redis.connection import Connection
+from tests.service.api_fixtures import features, problem
+from tests.service.waiting import until
+
+ROW = {"features": features(0), "label": "UP"}
+
+
+async def user(admin, url, *rights):
+    """The URL of a user that has these rights."""
+    await admin.ask(("ACL", "SETUSER", "low", "reset", "on", ">pw", "&*", "+@all", *rights))
+    return url.replace("unix://", "unix://low:pw@")
+
+
+async def test_what_the_scripts_may_not_run_is_named(server, connection):
+    """Each of their commands is tried; nothing is left of that."""
+
+    async def refused(*rights):
+        low = Connection(await user(connection, server.url, *rights), 5.0)
+        found = await refused_commands(low)
+        await low.close()
+        return found
+
+    assert [] == await refused("~onepass:*")
+    assert [0] == await connection.ask(("EXISTS", NOTHING))
+    assert ["HSET", "XTRIM", "ZADD"] == await refused("~*", "-zadd", "-hset", "-xtrim", "-lpush")
+    with pytest.raises(StoreDown, match="lacks a permission"):
+        await refused("~mine:*")
+    await connection.ask(("ACL", "DELUSER", "low"))
+
+
+async def test_a_service_appends_nothing_before_it_may_do_all_of_it(start, store_url, caplog):
+    """It says what it lacks, and goes on by itself once it may; also where the store comes back with other rights."""
+    admin, full = Connection(store_url, 5.0), await start()
+    path = await full.learnt()
+    log = ModelKeys(path.rpartition("/")[2], (await full.get(path))["incarnation"]).log
+    api = await start(redis_url=await user(admin, store_url, "~*", "-hset"))
+    for command, rows in (("HSET", 3), ("ZADD", 4)):
+        await until(lambda told=f"may not run {command} on onepass:*": told in caplog.text)
+        assert 503 == (await api.ask("GET", "/readyz")).status_code
+        problem(await api.ask("POST", f"{path}/feedback", json=ROW), 503)
+        assert [rows] == await admin.ask(("XLEN", log))
+        await api.post(f"{path}/predict", {"features": features(0)})
+        await admin.ask(("ACL", "SETUSER", "low", f"+{command}"))
+        await until(lambda: ready(api))
+        assert rows + 1 == (await api.post(f"{path}/feedback", ROW))["rows"]
+        await admin.ask(("ACL", "SETUSER", "low", "-zadd"))
+        api.engine.committer.hold()  # as when the store went away
+    await admin.close()
+
+
+async def ready(api):
+    return 200 == (await api.ask("GET", "/readyz")).status_code
