@@ -10,7 +10,7 @@ import asyncio
 import logging
 
 from core.model import save
-from service.errors import ModelDown, OnepassError, RequestConflict, Unavailable
+from service.errors import ModelDown, NotFound, OnepassError, Recreated, RequestConflict, Unavailable
 from service.runtime.commit.answerer import AnswerWriter
 from service.runtime.commit.committer import Committer
 from service.runtime.replicas.model_cache import ModelCache
@@ -95,6 +95,8 @@ class Snapshotter:
     async def _attempt(self, replica: Replica, *, check: bool = True) -> None:
         try:
             await self.take(replica, check=check)
+        except (NotFound, Recreated) as error:  # it was deleted meanwhile: there is nothing to keep
+            logger.debug("model %s: no snapshot: %s", replica.name, error.detail)
         except (Unavailable, RequestConflict) as error:
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except OnepassError as error:

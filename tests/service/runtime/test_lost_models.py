@@ -74,6 +74,22 @@ async def test_deleted_models_are_not_lost(start, store_url):
     assert (0, True) == (other.engine.stats.lost_models, (await other.get("/readyz"))["ready"])
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_model_that_is_deleted_during_its_snapshot_is_no_error(start, caplog, again):
+    """Nor one whose name has been given away: there is nothing to keep."""
+    api, other = await start(), await start()
+    path = await api.learnt(rows=2)
+    replica = api.engine.models.peek(path.removeprefix("/models/"))
+    await api.post(f"{path}/feedback", _row(1, id="a"))
+    assert 204 == (await other.ask("DELETE", path)).status_code
+    if again:
+        assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
+    with caplog.at_level(logging.WARNING):
+        await api.engine.snapshotter._attempt(replica)
+    assert replica.gone
+    assert [] == caplog.messages
+
+
 async def test_a_model_is_created_while_an_earlier_one_of_its_name_is_loaded(start, monkeypatch):
     """Who waits for the earlier one is told that it is gone; who creates gets the new one."""
     api, other = await start(), await start()
