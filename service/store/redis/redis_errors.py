@@ -2,6 +2,7 @@
 
 import logging
 import re
+import ssl
 
 from redis import exceptions
 
@@ -65,6 +66,10 @@ def unavailable(error: BaseException) -> StoreDown | StoreFull | None:
         return StoreFull(_FULL[word]) if word in _FULL else StoreDown(_CANNOT[word])
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
         return StoreDown("the store did not answer in time")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return StoreDown("the store's certificate is not accepted")
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):  # that one: the server went away
+        return StoreDown("no TLS connection to the store can be made")
     if isinstance(error, exceptions.ConnectionError | OSError):
         return StoreDown("the store cannot be reached")
     return None

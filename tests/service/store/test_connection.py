@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -230,6 +231,9 @@ async def test_where_config_is_denied_nothing_is_known(server, connection):
     [
         ("the store cannot be reached", ConnectionResetError(SECRET)),
         ("the store cannot be reached", FileNotFoundError(2, "No such file", f"/{SECRET}/socket")),
+        ("the store cannot be reached", ssl.SSLEOFError(8, f"EOF occurred in violation of protocol, {SECRET}")),
+        ("the store's certificate is not accepted", ssl.SSLCertVerificationError(1, f"it is not valid for {SECRET}")),
+        ("no TLS connection to the store can be made", ssl.SSLError(1, f"wrong version number, {SECRET}")),
         ("the store did not answer in time", TimeoutError(f"Timeout reading from {SECRET}:6379")),
         ("the store is loading its data", "LOADING Redis is loading the dataset in memory"),
         ("the store is a read-only replica", "READONLY You can't write against a read only replica."),
