@@ -95,6 +95,8 @@ class ModelDown(OnepassError):
     - If every snapshot is damaged, restore the store from a backup.
     """
 
+    incarnation = ""  # of a model that could not be loaded
+
     def __init__(
         self,
         detail: str,

@@ -128,7 +128,8 @@ class Listing:
         name, incarnation, summary, _ = listed
         replica = self._models.peek(name)
         if replica is None or replica.incarnation != incarnation:
-            return listed._replace(summary=down(summary)) if self._models.refuses(name) else listed
+            refused = self._models.refuses(name, incarnation)
+            return listed._replace(summary=down(summary)) if refused else listed
         if replica.down is not None:
             return listed._replace(summary=down(summary))
         known = replica.shown_summary()

@@ -35,7 +35,7 @@ ATTEMPTS_MAX = 10  # how often a load begins again because the snapshots have ch
 
 
 class _Replaced(Exception):
-    """The snapshots or the log changed while they were being read."""
+    """The snapshots, the log or the model itself changed while they were being read."""
 
 
 class Store:
@@ -57,19 +57,28 @@ class Loader:
 
         ``NotFound`` if there is no such model, ``ModelDown`` if its configuration, snapshots or log cannot be used.
         """
+        incarnation = ""
         try:
             meta = await self.store.catalog.read(name)
             if meta is None:
                 raise no_model(name)
+            incarnation = meta.incarnation
             if meta.state_version != STATE_VERSION:
                 raise ModelDown(f"model {name}: {OTHER}")
             await load_algorithm_of(meta.config)
             replica = await self._recovered(meta, from_before)
+        except _Replaced:
+            return await self.load(name, from_before)
+        except ModelDown as error:
+            error.incarnation = incarnation
+            raise
         except OnepassError:
             raise
         except Exception as error:
             logger.exception("model %s could not be loaded", name)
-            raise ModelDown(f"model {name}: it could not be loaded: {error!r}") from error
+            down = ModelDown(f"model {name}: it could not be loaded: {error!r}")
+            down.incarnation = incarnation
+            raise down from error
         self.stats.loads += 1
         logger.debug("loaded model %s: version %d, %d bytes", name, replica.version, replica.nbytes)
         return replica
@@ -113,7 +122,10 @@ class Loader:
         return SingleEntry(entry, own.raw.uid, own.size)
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
-        """Snapshot plus log; starts again if another replica replaces the snapshots while they are read."""
+        """Snapshot plus log; starts again if another replica replaces the snapshots while they are read.
+
+        ``NotFound`` or ``_Replaced`` if the model itself was deleted, or deleted and created again, meanwhile.
+        """
         for _ in range(ATTEMPTS_MAX):
             known = await self.store.snapshots.list(meta.name, meta.incarnation)
             try:
@@ -128,6 +140,11 @@ class Loader:
         raise StoreDown(f"model {meta.name} could not catch up with its snapshots")
 
     async def _replaced(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> bool:
+        now = await self.store.catalog.read(meta.name)
+        if now is None:
+            raise no_model(meta.name)
+        if now.incarnation != meta.incarnation:
+            raise _Replaced
         return await self.store.snapshots.list(meta.name, meta.incarnation) != known
 
     async def _from_snapshot(self, meta: ModelMeta, known: Sequence[SnapshotInfo]) -> Replica:

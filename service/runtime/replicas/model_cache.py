@@ -10,6 +10,7 @@ import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from core.config import Config
 from core.config.changes import differences
@@ -35,6 +36,14 @@ LOST = "the store has lost model %s (incarnation %s, version %d), %s"
 LOADS_MAX = 4  # models loaded from the store at the same time; each takes memory that the budget does not know yet
 
 
+class _Down(NamedTuple):
+    """A model that could not be loaded: why, and until when, by the loop's clock, it is refused for that."""
+
+    incarnation: str
+    why: str
+    until: float
+
+
 class ModelCache:
     """The loaded models of this process: ``budget_bytes`` for all of them, ``model_bytes_max`` for the state of one.
 
@@ -55,7 +64,7 @@ class ModelCache:
         self.on_alarm: Callable[[Replica], None] | None = None
         self.publish: Callable[[Replica], Awaitable[None]] | None = None
         self.summaries = SummaryWriter(loader.store.catalog)
-        self._down: dict[str, tuple[str, float]] = {}  # models that could not be loaded: why, and until when to say so
+        self._down: dict[str, _Down] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._outdated: set[str] = set()  # models that were deleted since their loading began
         self._slots = asyncio.Semaphore(LOADS_MAX)
@@ -71,10 +80,12 @@ class ModelCache:
         """Their names, in an order that use does not change."""
         return sorted(self._loaded)
 
-    def refuses(self, name: str) -> bool:
+    def refuses(self, name: str, incarnation: str) -> bool:
         """Whether a model could not be loaded a moment ago."""
         found = self._down.get(name)
-        return found is not None and asyncio.get_running_loop().time() < found[1]
+        return (
+            found is not None and found.incarnation == incarnation and asyncio.get_running_loop().time() < found.until
+        )
 
     @property
     def lost(self) -> list[Replica]:
@@ -106,8 +117,10 @@ class ModelCache:
 
     async def _load(self, name: str) -> Replica:
         """Load once, however many requests wait for it."""
-        if self.refuses(name):  # repeated loads would delay other models
-            raise ModelDown(self._down[name][0])
+        if name in self._down:  # repeated loads would delay other models
+            meta = await self._store.catalog.read(name)
+            if meta is not None and self.refuses(name, meta.incarnation):
+                raise ModelDown(self._down[name].why)
         task = self._loading.get(name)
         if task is None:
             task = self._loading[name] = asyncio.get_running_loop().create_task(self._taken_in(name))
@@ -122,11 +135,12 @@ class ModelCache:
             if name in self._outdated:
                 raise no_model(name)
         except ModelDown as error:
-            if name not in self._down:
+            known, incarnation = self._down.get(name), error.incarnation
+            if known is None or known.incarnation != incarnation:
                 self._stats.models_down += 1
                 logger.error("model %s cannot be loaded: %s", name, error.detail)  # noqa: TRY400  the sentence says it all
-            self._down[name] = (error.detail, asyncio.get_running_loop().time() + DOWN_S)
-            await self.summaries.write_down(name)
+            self._down[name] = _Down(incarnation, error.detail, asyncio.get_running_loop().time() + DOWN_S)
+            await self.summaries.write_down(name, incarnation)
             raise
         finally:
             del self._loading[name]

@@ -47,14 +47,14 @@ class SummaryWriter:
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
 
-    async def write_down(self, name: str) -> None:
-        """Store that a model could not be loaded, if the store answers."""
+    async def write_down(self, name: str, incarnation: str) -> None:
+        """Store that a model could not be loaded, if the store answers and has that model still."""
         with contextlib.suppress(Unavailable):
             meta = await self._catalog.read(name)
             if meta is not None and meta.listed.figures.phase != DOWN:
                 version, record = meta.listed.version, encode(down(meta.listed))
                 uid = meta.uid if version == meta.version else ""
-                write = SummaryWrite(name, meta.incarnation, version, uid, meta.version + 1, record)
+                write = SummaryWrite(name, incarnation, version, uid, meta.version + 1, record)
                 await self._catalog.write_summaries([write])
 
     async def run(self) -> None:

@@ -114,6 +114,54 @@ async def test_a_model_is_created_while_an_earlier_one_of_its_name_is_loaded(sta
     assert (404, 201) == (earlier.result().status_code, created.result().status_code)
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_copy_that_is_deleted_while_it_is_loaded_is_not_down(start, monkeypatch, caplog, again):
+    """Its first snapshot is gone with it, which no model needs any more: the next one of its name is loaded."""
+    api, other = await start(), await start()
+    path = await _copied(api)
+    snapshots = other.engine.store.snapshots
+    listed = snapshots.list
+
+    async def list_after_deletion(*args):
+        monkeypatch.setattr(snapshots, "list", listed)
+        assert 204 == (await api.ask("DELETE", path)).status_code
+        if again:
+            assert 201 == (await api.ask("PUT", path, json=DFOP)).status_code
+        return await listed(*args)
+
+    monkeypatch.setattr(snapshots, "list", list_after_deletion)
+    with caplog.at_level(logging.ERROR):
+        answer = await other.ask("GET", path)
+    assert ([], 0) == (caplog.messages, other.engine.stats.models_down)
+    assert (200 if again else 404) == answer.status_code
+    if again:
+        assert 1 == (await other.post(f"{path}/feedback", _row(1)))["version"]
+
+
+async def test_a_model_that_is_down_leaves_its_name_to_the_next(start, store_url):
+    """Deleted and created again elsewhere: what could not be loaded a moment ago does not keep back its successor."""
+    api, other = await start(), await start()
+    path = await _copied(api)
+    name = path.removeprefix("/models/")
+    incarnation = (await api.get(path))["incarnation"]
+    await _ask(store_url, ("UNLINK", ModelKeys(name, incarnation).chunks(0)))
+    for _ in range(2):
+        assert "model-down" in problem(await other.ask("GET", path), 503)["type"]
+    assert 204 == (await api.ask("DELETE", path)).status_code
+    problem(await other.ask("GET", path), 404)
+    assert 201 == (await api.ask("PUT", path, json=DFOP)).status_code
+    await other.engine.models.summaries.write_down(name, incarnation)
+    assert ["steady"] == [each["phase"] for each in (await other.get("/models"))["models"] if name == each["name"]]
+    assert 1 == (await other.post(f"{path}/feedback", _row(1)))["version"]
+
+
+async def _copied(api):
+    """The path of a copy that no other service has in memory."""
+    path = await api.learnt(rows=2)
+    await api.post(f"{path}/copy", {"name": f"{path.removeprefix('/models/')}.copy"}, 201)
+    return f"{path}.copy"
+
+
 async def _is_there(api, path):
     return 200 == (await api.ask("GET", path)).status_code
 
