@@ -211,14 +211,22 @@ class ModelCache:
         return replica, found.created
 
     async def present(self, name: str, incarnation: str) -> Replica:
-        """The model that has a name now; an earlier one of that name may still be in memory. Raises as ``get``."""
+        """The model that got a name just now; an earlier one of that name may still be in memory.
+
+        Raises as ``get``, or ``Recreated`` if a later one has the name by now: the reply that told of ours came late.
+        """
         loading = self._loading.get(name)
         if loading is not None:
             await asyncio.wait([loading])  # it may be loading the earlier one, and fail
         held = self._loaded.get(name)
         if held is not None and held.incarnation != incarnation:
-            await self.vanished([(held, True)])
-        return await self.get(name)
+            meta = await self._store.catalog.read(name)
+            if meta is None or meta.incarnation != held.incarnation:
+                await self.vanished([(held, meta is not None)])
+        replica = await self.get(name)
+        if replica.incarnation != incarnation:
+            raise Recreated(f"model {name} was created again: send the request again")
+        return replica
 
     async def confirm(self, name: str) -> None:
         """``ModelLost`` if the store has lost the model of a name, which is in memory: it must not be created again."""

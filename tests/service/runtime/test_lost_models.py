@@ -114,6 +114,30 @@ async def test_a_model_is_created_while_an_earlier_one_of_its_name_is_loaded(sta
     assert (404, 201) == (earlier.result().status_code, created.result().status_code)
 
 
+@pytest.mark.parametrize("loaded", [False, True])
+async def test_a_reply_that_tells_late_of_a_new_model_drops_no_later_one(start, monkeypatch, caplog, loaded):
+    """Deleted and created again before the reply came: the later one is served, and who created ours is told."""
+    api, other = await start(), await start()
+    path = await other.new(DFOP)
+    assert 204 == (await other.ask("DELETE", path)).status_code
+    catalog = api.engine.store.catalog
+    create = catalog.create
+
+    async def told_late(*args):
+        found = await create(*args)
+        assert 204 == (await other.ask("DELETE", path)).status_code
+        assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
+        if loaded:
+            await api.post(f"{path}/feedback", _row(1))
+        return found
+
+    monkeypatch.setattr(catalog, "create", told_late)
+    with caplog.at_level(logging.ERROR):
+        assert "recreated" in problem(await api.ask("PUT", path, json=DFOP), 503)["type"]
+    assert ([], 0) == (caplog.messages, api.engine.stats.lost_models)
+    assert int(loaded) == (await api.get(path))["version"]
+
+
 @pytest.mark.parametrize("again", [False, True])
 async def test_a_copy_that_is_deleted_while_it_is_loaded_is_not_down(start, monkeypatch, caplog, again):
     """Its first snapshot is gone with it, which no model needs any more: the next one of its name is loaded."""
