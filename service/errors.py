@@ -109,8 +109,8 @@ class ModelDown(OnepassError):
 class ModelLost(ModelDown):
     """The store has lost a model.
 
-    The store came back without the model or with an older state, although the model was not deleted. This service still
-    has it in memory: it predicts but does not learn. ``/readyz`` is 503 until the store has the model again.
+    The store came back without the model or with an older state, although the model was not deleted. A service
+    still has it in memory: there it predicts but does not learn. Its ``/readyz`` is 503 until the store has it again.
     - Restore the store from a backup. Do not restart any service first: its memory may hold rows that the backup lacks.
     - Or ``onepass export NAME FILE`` (``--all`` for all models), ``DELETE /models/NAME``, ``onepass import NAME FILE``.
       The file has no remembered ids and no tracked predictions.
@@ -118,9 +118,9 @@ class ModelLost(ModelDown):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the store has lost model {name}, which was not deleted: it predicts from memory and does not learn",
+            f"the store has lost model {name}, which was not deleted: a service that holds it predicts from memory",
             "is no longer in the store",
-            "restore the store from a backup; or export the model from this service, DELETE it and import it again",
+            "restore the store from a backup; or export it from a service that holds it, DELETE it and import it again",
         )
 
 

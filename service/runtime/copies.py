@@ -23,7 +23,7 @@ async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Re
 
     Raises:
         RequestConflict: the name is taken.
-        ModelLost: the store has lost the model of that name, but this process holds it.
+        ModelLost: the store has lost the model of that name, but a service holds it.
         QueueFull: other requests hold the maximum number of bytes of states.
         ModelDown, StoreDown: the state cannot be read or written.
     """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.model import STATE_VERSION, Summary
-from service.errors import Unavailable
+from service.errors import ModelLost, NotFound, Unavailable, no_model
 from service.store.keys import DRIFT_PUBLISHED, INDEX, TOMBSTONES, ModelKeys, meta_key
 from service.store.log import codec
 from service.store.lua import script
@@ -34,9 +34,14 @@ DELETED_MS = 7 * 86_400_000
 """How long it is remembered that a model was deleted: a replica that holds it still must not take it for lost."""
 DELETED_MAX = 10_000  # how many deletions are remembered, the last ones
 
+LOST_MS = 120_000
+"""How long the name of a lost model is kept for it after a service that holds it has last looked (follower.py)."""
+
 _REMEMBER = script("basics", "remember")
 
 _DELETE = script("basics", "delete")
+
+_JUDGE = script("judge_missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +102,17 @@ class Catalog:
     async def create(self, name: str, incarnation: str, config: bytes, summary: bytes = b"") -> Existing:
         """Create a model with an incarnation of its own, unless the name is taken.
 
-        ``summary`` is its first record, as ``summaries.encode_first`` makes it.
+        ``summary`` is its first record, as ``summaries.encode_first`` makes it. ``ModelLost`` if a service holds the
+        model of that name, which the store has lost.
         """
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("ZADD", INDEX, 0, keys.member()))
-        old = await self._connection.one(Call(_CREATE, (keys.meta,), (incarnation, config, summary)))
+        old = await self._connection.one(Call(_CREATE, (keys.meta, keys.lost), (incarnation, config, summary)))
         if old is None or old[0] == incarnation.encode():
             return Existing(incarnation, config, created=True)
         await self._connection.ask(("ZREM", INDEX, keys.member()))  # ours will never be created
+        if not old[0]:
+            raise ModelLost(name)
         await self.relist([(name, old[0].decode())])
         return Existing(old[0].decode(), old[1], created=False)
 
@@ -128,18 +136,28 @@ class Catalog:
         record, state, based = summary or b"", int(code or STATE_VERSION), origin is not None
         return ModelMeta(name, incarnation.decode(), config, *head, *times, record, state, based)
 
+    async def missing(self, name: str) -> NotFound | ModelLost:
+        """The error for a name that no model in the store has; a service may hold one that the store has lost."""
+        return no_model(name) if await self._lost(name) is None else ModelLost(name)
+
+    async def _lost(self, name: str) -> str | None:
+        (incarnation,) = await self._connection.ask(("GET", ModelKeys(name, "").lost))
+        return None if incarnation is None else incarnation.decode()
+
     async def delete(self, name: str) -> bool:
-        """Delete the model that has the name now, with all its keys; False if there is none."""
+        """Delete the model that has the name now, with all its keys, or give up a lost one; False if there is none."""
         while (meta := await self.read(name)) is not None:
             keys = ModelKeys(name, meta.incarnation)
             ids = (keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.labels_due)
-            own = (keys.meta, keys.snapshots, keys.states, keys.log, *ids, keys.deleted)
+            own = (keys.meta, keys.snapshots, keys.states, keys.log, *ids, keys.lost, keys.deleted)
             if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):
                 await self._unlist(keys)
                 return True
             # It was deleted elsewhere and the name was given away in between: read it again.
         await self._unlist_deleted(name)
-        return False
+        if (lost := await self._lost(name)) is not None:
+            await self.give_up(name, lost)
+        return lost is not None
 
     async def _unlist(self, keys: ModelKeys) -> None:
         await self._connection.ask(("ZREM", INDEX, keys.member()))
@@ -167,11 +185,18 @@ class Catalog:
         asked = [("EXISTS", ModelKeys(name, incarnation).deleted) for name, incarnation in models]
         return [bool(found) for found in await self._connection.ask(*asked)]
 
+    async def judge(self, models: Sequence[tuple[str, str]]) -> list[bool]:
+        """``deleted`` for models in memory; the names of the others are kept for them, unless they have been taken."""
+        keys = [ModelKeys(name, incarnation) for name, incarnation in models]
+        calls = [Call(_JUDGE, (own.meta, own.deleted, own.lost), (own.incarnation, LOST_MS)) for own in keys]
+        return [bool(found) for found in await self._connection.every(calls)]
+
     async def give_up(self, name: str, incarnation: str) -> None:
-        """Mark a lost model as deleted, for every replica that holds it."""
+        """Mark a lost model as deleted, for every replica that holds it, and set its name free."""
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("SET", keys.deleted, 1, "PX", DELETED_MS))
-        await self._remember(keys)
+        await self._connection.ask(("DEL", keys.lost))  # only now: nobody keeps the name again
+        await self._unlist(keys)
 
     async def count(self) -> int:
         """How many models there are."""

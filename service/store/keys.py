@@ -10,6 +10,7 @@
                                               snapshot: version of the newest published snapshot (missing: none),
                                               guard: version of the one kept however old it is (missing: none),
                                               w:WRITER -> "SEQUENCE:VERSION:TIME" of that writer's last append, ms
+    onepass:{NAME}:lost                 STRING  incarnation of a lost model that some service holds; expires
     onepass:{NAME}:INC:log              STREAM  see log.py
     onepass:{NAME}:INC:seen             HASH  id -> "VERSION:ORDINAL:ROW:DIGEST:" + answer (empty until it is known)
     onepass:{NAME}:INC:seen_due         ZSET  id -> when it may be forgotten, ms
@@ -38,7 +39,7 @@
     onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for an entry; "INC" when the model is deleted;
 
 The hash tag {NAME} puts all keys of one model in one slot, so that one script can change them together. Everything but
-meta carries the incarnation: what a deleted model's writers still send can never reach its successor.
+meta and lost carries the incarnation: what a deleted model's writers still send can never reach its successor.
 """
 
 from functools import lru_cache
@@ -64,7 +65,7 @@ class ModelKeys:
         self.name, self.incarnation = name, incarnation
         model = f"onepass:{{{name}}}:"
         own = f"{model}{incarnation}:"
-        self.meta, self.notices = meta_key(name), f"{model}hints"
+        self.meta, self.lost, self.notices = meta_key(name), f"{model}lost", f"{model}hints"
         self.log, self.snapshots = f"{own}log", f"{own}snapshots"
         self.idempotency, self.idempotency_expiry = f"{own}seen", f"{own}seen_due"
         self.pending, self.pending_due = f"{own}pending", f"{own}pending_due"

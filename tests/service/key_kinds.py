@@ -23,11 +23,11 @@ class Held(NamedTuple):
 
 
 def kind(key: str) -> str:
-    """The kind of a key, as service/store/keys.py draws it: of a model's key the part behind the incarnation."""
+    """The kind of a key, as service/store/keys.py draws it: of a model's key the part behind name and incarnation."""
     head, _, rest = key.partition("}:")
     if not rest or (head.startswith("onepass:{onepass:") and ":" not in rest):
         return key
-    return "meta" if rest == "meta" else rest.split(":")[2 if head == "onepass:{onepass:drift" else 1]
+    return rest if ":" not in rest else rest.split(":")[2 if head == "onepass:{onepass:drift" else 1]
 
 
 def held(store: redis.Redis) -> Mapping[str, Held]:

@@ -88,7 +88,7 @@ class Way:
         if quick:
             self.trips.append(trip)
         try:
-            trip.replies = await self._answers(calls)
+            trip.replies = await self.every(calls)
         except StoreDown as down:
             return [down] * len(calls)
         finally:
@@ -100,9 +100,9 @@ class Way:
         return await self._trip(lambda: [sum(channel in line.channels for line in lines) for channel in channels])
 
     async def one(self, call: Call) -> Any:
-        return (await self._answers([call]))[0]
+        return (await self.every([call]))[0]
 
-    async def _answers(self, calls: Sequence[Call]) -> list[Any]:
+    async def every(self, calls: Sequence[Call]) -> list[Any]:
         replies = await self._trip(lambda: [self._world.store.call(call) for call in calls])
         for call, reply in zip(calls, replies, strict=True):
             self.heard(call, reply)

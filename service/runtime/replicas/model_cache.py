@@ -105,7 +105,7 @@ class ModelCache:
         return replica
 
     async def get(self, name: str) -> Replica:
-        """A model, loaded if need be; ``NotFound``, ``ModelDown`` or ``StoreDown`` if that cannot be."""
+        """A model, loaded if need be; ``NotFound``, ``ModelDown``, ``ModelLost`` or ``StoreDown`` if that cannot be."""
         replica = self._loaded.get(name)
         if replica is None:
             replica = await self._load(name)
@@ -134,6 +134,8 @@ class ModelCache:
                 replica = await self._loader.load(name)
             if name in self._outdated:
                 raise no_model(name)
+        except ModelLost:  # another service holds it
+            raise
         except ModelDown as error:
             known, incarnation = self._down.get(name), error.incarnation
             if known is None or known.incarnation != incarnation:
@@ -190,7 +192,7 @@ class ModelCache:
         """Create a model, or find the one that was created with the same configuration; and whether it is new.
 
         ``RequestConflict`` if the model of that name has another configuration, ``Invalid`` if the state would not fit
-        the limit, ``ModelLost`` if the store has lost the model, but this process holds it.
+        the limit, ``ModelLost`` if the store has lost the model, but a service holds it.
         """
         await self.confirm(name)
         size = DECLARED_BYTES * width_of(config.features or ())
@@ -245,7 +247,7 @@ class ModelCache:
         ``found`` are replicas whose models are not in the store, and whether the name of each belongs to another one
         now. ``StoreDown`` if it cannot be known.
         """
-        marks = await self._store.catalog.deleted([(replica.name, replica.incarnation) for replica, _ in found])
+        marks = await self._store.catalog.judge([(replica.name, replica.incarnation) for replica, _ in found])
         return [self._judged(*own, deleted) for own, deleted in zip(found, marks, strict=True)]
 
     def _judged(self, replica: Replica, others: bool, deleted: bool) -> OnepassError:

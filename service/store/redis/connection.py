@@ -111,13 +111,14 @@ class Connection:
 
     async def one(self, call: Call) -> Any:
         """Run one call and return its answer."""
-        return (await self._answers([call]))[0]
+        return (await self.every([call]))[0]
 
     async def ask(self, *commands: Command) -> list[Any]:
         """Send plain commands, each of one key at most, and return their answers."""
-        return await self._answers([Call(None, _keys(command), command) for command in commands])
+        return await self.every([Call(None, _keys(command), command) for command in commands])
 
-    async def _answers(self, calls: Sequence[Call]) -> list[Any]:
+    async def every(self, calls: Sequence[Call]) -> list[Any]:
+        """Run calls and return their answers, or raise the first error."""
         results = await self.run(calls)
         for result in results:
             if isinstance(result, Exception):

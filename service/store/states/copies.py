@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from core.contract import Buffer
+from service.errors import ModelLost
 from service.store.keys import INDEX, ModelKeys, raw, text
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
@@ -62,16 +63,20 @@ async def write(connection: Connection, copy: Copy, state: Buffer) -> tuple[str,
     """Write a copy with its state, a snapshot that ``copy.info`` describes, unless the name is taken.
 
     Returns the incarnation that has the name now, and its origin; if it is not the copy's, nothing was written.
-    ``StoreDown`` if the store did not answer, or answered that it cannot; pieces that were written expire.
+    ``ModelLost`` as ``Catalog.create``; ``StoreDown`` if the store did not answer, or answered that it cannot: pieces
+    that were written expire.
     """
     keys, info = ModelKeys(copy.name, copy.incarnation), copy.info
     await pieces.scatter(connection, keys.chunks(0), f"{info.digest}:", state)
     await connection.ask(("ZADD", INDEX, 0, keys.member()))
     what = (msgspec.json.encode(info), info.bytes, pieces.count(info.bytes), info.digest, info.state_version)
     args = (copy.incarnation, copy.config, *what, copy.origin.to_bytes(), copy.summary)
-    incarnation, origin = await connection.one(Call(_COPY, (keys.meta, keys.snapshots, keys.chunks(0)), args))
-    if not incarnation:
+    own = (keys.meta, keys.snapshots, keys.chunks(0), keys.lost)
+    incarnation, origin = await connection.one(Call(_COPY, own, args))
+    if not (incarnation or origin):
         raise RuntimeError(f"the pieces of model {copy.name} have expired while they were written")
     if incarnation != copy.incarnation.encode():
         await connection.ask(("ZREM", INDEX, keys.member()), ("UNLINK", keys.chunks(0)))
+    if not incarnation:
+        raise ModelLost(copy.name)
     return incarnation.decode(), Origin.from_bytes(origin)

@@ -6,9 +6,10 @@ import logging
 import pytest
 
 from service.errors import ModelLost, NotFound
+from service.store.catalog import LOST_MS
 from service.store.keys import INDEX, ModelKeys
 from service.store.redis.connection import Connection
-from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.api_fixtures import DFOP, STATE, features, problem
 from tests.service.waiting import until
 
 
@@ -207,6 +208,50 @@ async def test_a_lost_model_can_be_given_up(start, store_url):
     assert [True, True] == [(await one.get("/readyz"))["ready"] for one in (api, other)]
     assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
     assert 1 == (await api.post(f"{path}/feedback", _row(1)))["version"]
+
+
+async def test_services_without_a_lost_model_keep_its_name_for_it(start, store_url):
+    """A model created there would replace the only copy. DELETE gives it up there as well."""
+    api, other = await start(), await start()
+    path, source = await api.learnt(rows=2), await other.learnt(rows=1)
+    name, state = path.removeprefix("/models/"), await other.state(source)
+    await _ask(store_url, ("UNLINK", ModelKeys(name, "").meta))
+    await _is_lost(api, path)
+    for method, asked, how in (
+        ("GET", path, {}),
+        ("POST", f"{path}/predict", {"json": {"features": features(1)}}),
+        ("POST", f"{path}/feedback", {"json": _row(1)}),
+        ("PUT", path, {"json": DFOP}),
+        ("PUT", f"{path}/state", {"content": state, "headers": STATE}),
+        ("POST", f"{source}/copy", {"json": {"name": name}}),
+    ):
+        assert "model-lost" in problem(await other.ask(method, asked, **how), 503)["type"], asked
+    (listed,) = await _ask(store_url, ("ZRANGEBYLEX", INDEX, f"[{name} ", f"[{name}!"))
+    assert [f"{name} {api.engine.models.peek(name).incarnation}".encode()] == listed
+    assert 0 == other.engine.stats.models_down
+    assert 2 == (await api.get(path))["rows"]
+    assert 204 == (await other.ask("DELETE", path)).status_code
+    await until(lambda: _found(api, path))
+    for one in (api, other):
+        problem(await one.ask("GET", path), 404)
+    assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
+
+
+async def test_a_name_is_kept_no_longer_than_for_a_lost_model(start, store_url):
+    """Not when the store has it again and it is deleted; and not for long after the last service that holds it."""
+    api, other = await start(), await start()
+    path = await api.learnt(rows=2)
+    keys = ModelKeys(path.removeprefix("/models/"), "")
+    await _ask(store_url, ("RENAME", keys.meta, "aside"))
+    await _is_lost(api, path)
+    (lives_ms,) = await _ask(store_url, ("PTTL", keys.lost))
+    assert 0 < lives_ms <= LOST_MS
+    await _ask(store_url, ("RENAME", "aside", keys.meta))
+    await until(lambda: _found(api, path))
+    assert 2 == (await other.get(path))["rows"]
+    assert 204 == (await other.ask("DELETE", path)).status_code
+    problem(await other.ask("GET", path), 404)
+    assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
 
 
 async def test_what_changes_a_lost_model_waits_for_the_store(start, store_url):

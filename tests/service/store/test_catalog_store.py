@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.model import LastDrift, Summary
+from service.errors import ModelLost, NotFound
 from service.store import catalog as catalog_module
 from service.store.catalog import DELETED_MS, Catalog, Existing, ModelMeta
 from service.store.keys import INDEX, TOMBSTONES, ModelKeys
@@ -136,6 +137,21 @@ async def test_a_name_taken_again_while_it_is_deleted(model, catalog, monkeypatc
     assert await catalog.delete("m")
     marks = [ModelKeys("m", incarnation).deleted.encode() for incarnation in ("inc1", "inc2")]
     assert {*marks, TOMBSTONES.encode()} == {*await model.contents()}
+
+
+async def test_the_name_of_a_lost_model_is_kept_for_it(model, catalog):
+    """Only while nothing in the store has it; until it is given up, which nobody who looks later undoes."""
+    await catalog.create("taken", "inc2", b"{}")
+    await catalog.give_up("deleted", "inc1")
+    assert [False, False, True] == await catalog.judge([(name, "inc1") for name in ("lost", "taken", "deleted")])
+    assert [ModelLost, NotFound, NotFound] == [type(await catalog.missing(one)) for one in ("lost", "taken", "deleted")]
+    with pytest.raises(ModelLost):
+        await catalog.create("lost", "inc3", b"{}")
+    assert [[f"m {INCARNATION}".encode(), b"taken inc2"]] == await model.connection.ask(("ZRANGE", INDEX, 0, -1))
+    assert await catalog.delete("lost")
+    assert [True] == await catalog.judge([("lost", "inc1")])
+    assert not await catalog.delete("lost")
+    assert (await catalog.create("lost", "inc3", b"{}")).created
 
 
 async def test_the_marks_of_deleted_models_are_bounded(connection, catalog, monkeypatch):

@@ -80,6 +80,7 @@ async def test_what_a_full_store_refuses_has_changed_nothing(model, again):
     assert [StoreFull] * 2 == [type(recorded), type(tracked)]
     with pytest.raises(StoreFull):
         await Catalog(model.connection).create("n", "inc2", b"{}")
+    assert [False] == await Catalog(model.connection).judge([("n", "inc2")])
     assert before == await model.contents()
     assert model.connection.full
     assert await Catalog(model.connection).delete("m")
