@@ -2,7 +2,7 @@
 
 Deleting a model leaves a mark in the store. A model that is gone without one is lost: the store came back empty, or
 older than the model. Its replica then stays in memory, and predicts but does not learn, until the store has the model
-again or a client deletes it.
+again or a client deletes it. Until then other services keep its name for it, too (``Catalog.judge``).
 """
 
 import asyncio
