@@ -219,7 +219,7 @@ def build(
         gc.collect()
         gc.freeze()  # what is loaded now stays: collections need not walk through it
         gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
-        keeper = None if private is None else asyncio.create_task(StoreKeeper(private, engine.stats).run())
+        keeper = None if private is None else asyncio.create_task(StoreKeeper(private, engine).run())
         where = f"its own store in {settings.data_dir}" if given is None else "the store of ONEPASS_REDIS_URL"
         logger.info("Onepass %s with %s; pages at /", app.version, where)
         try:

@@ -118,6 +118,13 @@ class EmbeddedStore:
         """Whether the server process runs."""
         return self._child is not None and self._child.alive()
 
+    def in_place(self) -> bool:
+        """Whether the data directory is the one that was taken: it may be removed, or replaced, under the server."""
+        try:
+            return self._lock is not None and os.path.samestat((self._dir / "lock").stat(), os.fstat(self._lock))
+        except OSError:
+            return False
+
     def restart(self) -> str:
         """Stop the server, if it still runs, and ``start`` it again; the directory stays ours meanwhile."""
         self._stop_child()
@@ -137,6 +144,9 @@ class EmbeddedStore:
                 raise CannotStart(f"{self._dir / name} is a symbolic link; remove it")
         if self._socket.parent != self._dir:
             _private_directory(self._socket.parent)
+        if self._lock is not None and not self.in_place():
+            os.close(self._lock)
+            self._lock = None
         if self._lock is None:
             self._lock = _locked(self._dir / "lock")
         if self._lock is None:

@@ -9,7 +9,7 @@ import logging
 
 from service.embedded import CannotStart, EmbeddedStore
 from service.runtime.backoff import Backoff
-from service.runtime.stats import Stats
+from service.runtime.engine import Engine
 
 logger = logging.getLogger(__name__)
 
@@ -18,11 +18,17 @@ AGAIN_S, AGAIN_S_MAX = 0.2, 30.0  # bounds of the first and of the longest pause
 STEADY_S = 10.0  # a server that has lived for so long is held for well again
 
 
-class StoreKeeper:
-    """Keeps one private store alive, which is started already."""
+REMOVED = (
+    "the data directory of the private store is removed or replaced: what is learned now is lost when the store ends. "
+    "Restart nothing: put the directory back, or export all models, restart and import them"
+)
 
-    def __init__(self, store: EmbeddedStore, stats: Stats) -> None:
-        self._store, self._stats = store, stats
+
+class StoreKeeper:
+    """Keeps one private store alive, which is started already; tells the engine whether its files are in place."""
+
+    def __init__(self, store: EmbeddedStore, engine: Engine) -> None:
+        self._store, self._engine = store, engine
         self._said: set[str] = set()
 
     async def run(self) -> None:
@@ -32,6 +38,9 @@ class StoreKeeper:
         while True:
             await asyncio.sleep(WATCH_S)
             if self._store.alive():
+                was, self._engine.in_place = self._engine.in_place, await asyncio.to_thread(self._store.in_place)
+                if was and not self._engine.in_place:
+                    logger.error(REMOVED)
                 if self._said and clock() - started > STEADY_S:
                     logger.info("the private store works again")
                     self._said.clear()
@@ -45,7 +54,7 @@ class StoreKeeper:
                 self._say("the private store cannot be restarted", str(error))
                 continue
             started = clock()
-            self._stats.store_restarts += 1
+            self._engine.stats.store_restarts += 1
 
     def _say(self, what: str, why: str) -> None:
         """Once for each of what happens, until the store is well: it may happen often, and in many words."""

@@ -69,6 +69,8 @@ class Freshness:
 class Engine:
     """Everything below the API.
 
+    ``in_place``: the files of a private store are where they were (store_keeper.py).
+
     ``companions`` are further background tasks, started, supervised and ended with the engine's own. ``leaving``: a
     stop was requested: the service still answers for a while, but balancers should send no more.
     """
@@ -119,6 +121,7 @@ class Engine:
         self.durability = "unknown"
         self.eviction_ok: bool | None = None
         self.store_ok: bool | None = None
+        self.in_place = True
         self._full = self.leaving = False
         self._refused: list[str] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -247,7 +250,7 @@ class Engine:
             "stays": not self.leaving,
             "eviction": self.eviction_ok,
             "room": not self.store.connection.full,
-            "store_data": not self.models.lost,
+            "store_data": self.in_place and not self.models.lost,
             "log": self.reader.tail_lost_at < time.time() - LOST_SHOWN_S,
         }
         return all(checks[name] for name in DECISIVE), checks

@@ -31,6 +31,13 @@ async def test_ready(api):
     assert all(found["checks"][name] for name in ("store", "store_data", "tasks", "lag", "eviction", "room", "log"))
 
 
+async def test_not_ready_without_the_files_of_its_own_store(api):
+    """It answers, but what it is told now ends with it."""
+    api.engine.in_place = False
+    answer = await api.ask("GET", "/readyz")
+    assert (503, False) == (answer.status_code, answer.json()["checks"]["store_data"])
+
+
 async def test_not_ready_while_the_store_cannot_be_reached(own_settings, tmp_path):
     """503 with the reason; alive all the same, and requests are 503 with Retry-After."""
     async with running(f"unix://{tmp_path}/nobody.sock", store_timeout_s=0.2, grace_s=0.1) as api:

@@ -327,6 +327,20 @@ def test_a_directory_that_cannot_be_used_is_named(start, directory):
         start(socket_dir=directory / "missing")
 
 
+def test_a_directory_that_is_removed_under_the_server_is_noticed(start, directory):
+    """One in its place is not the same; it is taken, and nobody else gets it, when the server is started again."""
+    store, data = start(), directory / "data"
+    assert store.in_place()
+    data.rename(directory / "aside")
+    assert not store.in_place()
+    data.mkdir(mode=0o700)
+    assert not store.in_place()
+    store.restart()
+    assert store.in_place()
+    with pytest.raises(CannotStart, match="another service uses"):
+        start()
+
+
 def test_a_large_log_begins_anew(start, directory, monkeypatch):
     """The server's own log has a bound too."""
     monkeypatch.setattr(embedded, "_LOG_BYTES_MAX", 10)

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import math
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +44,11 @@ class Dying:
     def __init__(self, loop: Loop, lives_s: list[float | None]) -> None:
         self.loop, self.lives_s, self.starts = loop, iter(lives_s), []
         self.until = 0.0
+        self.removed_s: tuple[float, float] = (math.inf, math.inf)  # from when to when its directory is not there
+
+    def in_place(self) -> bool:
+        begin, end = self.removed_s
+        return not begin <= self.loop.time() < end
 
     def alive(self) -> bool:
         return self.loop.time() < self.until
@@ -59,33 +66,35 @@ class Dying:
 
 @pytest.fixture
 def kept(monkeypatch, caplog):
-    """Keeps a store that dies for some simulated seconds; returns it and the counters."""
+    """Keeps a store that dies for some simulated seconds; returns it and the engine."""
     monkeypatch.setattr(backoff, "random", random.Random(7).random)
     caplog.set_level(logging.INFO)
 
-    def keep(lives_s, seconds):
-        loop, stats = Loop(random.Random(7), thread_s=0.0), Stats()
+    def keep(lives_s, seconds, removed_s=None):
+        loop = Loop(random.Random(7), thread_s=0.0)
+        engine = SimpleNamespace(stats=Stats(), in_place=True)
         store = Dying(loop, lives_s)
+        store.removed_s = removed_s or store.removed_s
 
         async def run():
-            task = asyncio.create_task(StoreKeeper(store, stats).run())
+            task = asyncio.create_task(StoreKeeper(store, engine).run())
             await asyncio.sleep(seconds)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
         loop.run_until_complete(run())
         loop.close()
-        return store, stats
+        return store, engine
 
     return keep
 
 
 def test_a_store_that_dies_at_once_is_started_seldom(kept, caplog):
     """Ten minutes of a full disk: some forty starts and not two thousand, one line that says why, and a count."""
-    store, stats = kept([0.1] * 10_000, 600)
+    store, engine = kept([0.1] * 10_000, 600)
     gaps = [after - before for before, after in zip(store.starts, store.starts[1:], strict=False)]
-    assert len(store.starts) == stats.store_restarts
-    assert 30 < stats.store_restarts < 80
+    assert len(store.starts) == engine.stats.store_restarts
+    assert 30 < engine.stats.store_restarts < 80
     assert all(gap < AGAIN_S_MAX + 1 for gap in gaps)
     assert sum(gaps[:5]) < sum(gaps[-5:])
     assert ["no space is left on the disk"] == [
@@ -95,17 +104,26 @@ def test_a_store_that_dies_at_once_is_started_seldom(kept, caplog):
 
 def test_a_store_that_lives_again_is_well(kept, caplog):
     """After a while of life the next death is said anew, and its first pause is short."""
-    store, stats = kept([0.1] * 20 + [STEADY_S + 5, 10_000], 600)
-    assert (22, 2) == (stats.store_restarts, sum("works again" in line for line in caplog.messages))
+    store, engine = kept([0.1] * 20 + [STEADY_S + 5, 10_000], 600)
+    assert (22, 2) == (engine.stats.store_restarts, sum("works again" in line for line in caplog.messages))
     assert 2 == sum("has died" in line for line in caplog.messages)
     assert 1 > store.starts[21] - store.starts[20] - STEADY_S - 5
 
 
 def test_a_store_that_cannot_be_started_is_tried_on(kept, caplog):
     """With the same pauses; it is said once, and no start is counted that was none."""
-    store, stats = kept([None] * 8 + [10_000], 600)
-    assert (1, 1) == (stats.store_restarts, len(store.starts))
+    store, engine = kept([None] * 8 + [10_000], 600)
+    assert (1, 1) == (engine.stats.store_restarts, len(store.starts))
     assert 1 == sum("cannot be restarted" in line for line in caplog.messages)
+
+
+def test_a_directory_that_was_removed_is_told_once(kept, caplog):
+    """While the server lives on and answers; readiness is told for as long as it is not there."""
+    for until_s, there in ((90, False), (60, True)):
+        caplog.clear()
+        _, engine = kept([10_000], 80, removed_s=(30, until_s))
+        assert there == engine.in_place
+        assert 1 == sum("data directory" in line for line in caplog.messages)
 
 
 def test_what_a_store_died_of_is_told(monkeypatch, tmp_path: Path):
