@@ -22,8 +22,8 @@ Labels that are *retired* have vanished: they stay labels of the learner and of 
 have no probability; the others share it in proportion. A row with such a label is scored as if it were in use. Without
 declared labels the row brings it back: from the next row on it is in use.
 
-A row with a new label is scored as if that label had been one of the K. Where no label is known at all (the first row
-of a model that declares none) there is no answer, and nothing is scored.
+A row with a new label is answered without that label, and scored as if it had been one of the K. Where no label is
+known at all (the first row of a model that declares none) there is no answer, and nothing is scored.
 
 A tracked row, whose label arrives late, is scored by the returned prediction, and the baselines by what they predicted
 at that moment.
@@ -145,12 +145,13 @@ def _absorb(
             raise IndexError("a class that is none")
         log_priors(order, seen, counted, priors)
         calibrate_row(p, i, priors, calibration, logs, s, r)
-        predicted[i] = _answer(r, order, costs, gone, known, rows + i, q)
+        predicted[i] = _answer(r, order, costs, gone[:known], known, rows + i, q[:known])
         if own and value[i] >= 0 and not (gone.shape[0] and gone[order[value[i]]]):
             predicted[i] = order[value[i]]
         labels[i] = order[truth[i]]
-        if gone.shape[0] and gone[labels[i]]:
-            _answer(r, order, costs, gone[:0], known, rows + i, q)
+        vanished = gone.shape[0] > 0 and gone[labels[i]] != 0
+        if known < q.shape[0] or vanished:  # the row is scored over its own label, too
+            _answer(r, order, costs, gone[:0] if vanished else gone, known, rows + i, q)
         seen[labels[i]] += 1.0
         counted += 1.0
         note_facts(q, predicted[i], labels[i], facts, i)

@@ -165,6 +165,17 @@ def test_costs_decide_the_prediction():
     assert_array_equal([1], answered(first, Prediction(np.array([-1]), np.empty((1, 0))), 0).value)
 
 
+def test_a_row_of_a_new_label_is_answered_without_it():
+    """As it would have been predicted: the share of the new label would change which answer costs least."""
+    for seed in range(9):
+        rng, model = np.random.default_rng(seed), Model("dfop", class_costs={"yes": 20})
+        for row in range(1, 61):
+            x = rng.normal(size=(1, 2))
+            label = f"new {row}" if row > 3 and rng.random() < 0.2 else "yes" if x[0, 0] > 1.3 else "no"
+            expected = model.served(x).prediction if row > 1 else None
+            assert expected == model.learn(x, [label]).predictions[0]
+
+
 def test_a_learner_without_probabilities_votes():
     """Its class is probable, the others stay possible."""
     answers = answers_of(["yes", "no"], labels=["no", "yes"])
