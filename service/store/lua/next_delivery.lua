@@ -1,6 +1,7 @@
 -- KEYS stream, webhooks; ARGV webhook, consumer, length of a turn in ms, the position settled or ''.
 -- Returns how many entries have left the stream before the next one, and that; false where it is another one's turn.
--- What is missing is settled with it. What needs room goes behind what does not: then a full store takes it.
+-- What is missing is settled with it. What needs room goes behind what does not (it removes nothing): then a full store
+-- takes it. No key may vanish first: a server that is handing over its slot would not create it again.
 -- A turn with more left than a turn lasts is over: the clock was set back.
 local held = call('HGET', KEYS[2], ARGV[1]) or ''
 local position, consumer, due = string.match(held, '^(%S+) (%S+) (%d+)$')
@@ -18,6 +19,6 @@ if entry then
   missed = math.max(0, number - string.match(position, '%d+$') - 1)
   position = string.format('%s-%.0f', time, number - 1)
 end
-call('HDEL', KEYS[2], ARGV[1])
+call('HDEL', KEYS[2], '')
 call('HSET', KEYS[2], ARGV[1], position .. ' ' .. ARGV[2] .. string.format(' %.0f', now + ARGV[3]))
 return {missed, entry}

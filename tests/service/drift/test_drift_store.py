@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from redis.asyncio import Redis
 
 from core.drift.outbox import Drift, Joined
 from service.errors import StoreFull
@@ -64,6 +65,27 @@ async def test_a_stream_that_has_lost_events_is_sent_them_first(stream, connecti
     await connection.ask(("DEL", DRIFT, DRIFT_PUBLISHED))
     assert (NOTHING, 0) == await publish(stream, alarm(4), after=(3, 0, 0))
     assert ((4, 0, 0), 4) == await publish(stream, alarm(1), alarm(2), alarm(3), alarm(4))
+
+
+async def test_no_key_vanishes_while_a_script_runs(connection, model, server):
+    """A node of a cluster that is handing over a slot refuses to create a key again: half the script would be done."""
+    turns = Deliveries(connection, "hook", "us")
+    await turns.next()
+    await connection.ask(("ZADD", TOMBSTONES, 0, "old inc"), ("CONFIG", "SET", "notify-keyspace-events", "Eg"))
+    try:
+        async with Redis(unix_socket_path=str(server.socket)) as other, other.pubsub() as heard:
+            await heard.subscribe("__keyevent@0__:del")
+            await heard.get_message(timeout=5)
+            await turns.next()
+            await Catalog(connection).delete("m")
+            await connection.ask(("SET", "last", 1), ("DEL", "last"))
+            gone = []
+            while b"last" not in gone:
+                gone.append((await heard.get_message(timeout=5))["data"])
+    finally:
+        await connection.ask(("CONFIG", "SET", "notify-keyspace-events", ""))
+    assert set() == {DRIFT_WEBHOOKS.encode(), TOMBSTONES.encode()} & {*gone}
+    assert [model.keys.member().encode()] == (await connection.ask(("ZRANGE", TOMBSTONES, 0, -1)))[0]
 
 
 async def later(stream):
