@@ -135,7 +135,11 @@ class Connection:
             self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
 
     async def ping(self) -> None:
-        """Return if the store answers, and is no read-only replica; of a cluster, any node that finds it in order."""
+        """Return if the store answers, and is no read-only replica; of a cluster, any node that finds it in order.
+
+        Sentinels are asked meanwhile whether it is still the primary.
+        """
+        self.topology.confirm()
         with suppress(StoreFull):  # it answers so while it cannot write to its disk
             if self.topology.sole is None:
                 told = await self._told(("PING",), ("CLUSTER", "INFO"))

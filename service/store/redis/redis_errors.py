@@ -29,6 +29,7 @@ _CANNOT = {
     "NOAUTH": "the store asks for credentials",
     "WRONGPASS": "the store rejects the credentials",
     "ERR AUTH": "the store rejects the credentials",
+    "ERR DB index is out of range": "the store does not have the database that its URL names",
     "ERR max number of clients": "the store has no connection left: raise its maxclients",
     "NOPERM": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",

@@ -2,7 +2,8 @@
 
 The client library finds the servers. They are looked up again, in a task of its own and at a bounded rate, when one
 cannot be reached, is no primary, or reports that a slot has moved. Until then callers that need that server get
-StoreDown.
+StoreDown. Sentinels are asked regularly as well: for seconds after they have promoted a replica, the former primary
+goes on taking rows, which are lost.
 """
 
 import asyncio
@@ -40,10 +41,15 @@ ONLY = ("", 0)
 
 
 class Topology:
-    """The servers in charge, and which has what; ``sole`` has all keys, None: not known, or there is more than one."""
+    """The servers in charge, and which has what; ``sole`` has all keys, None: not known, or there is more than one.
 
-    def __init__(self, find: Find, make: Callable[[ServerAddress], Node], slots: Slots, timeout_s: float) -> None:
-        self._find, self._make, self._slots, self._timeout_s = find, make, slots, timeout_s
+    ``silent``: whether a server may stop being in charge without reporting it.
+    """
+
+    def __init__(
+        self, find: Find, make: Callable[[ServerAddress], Node], slots: Slots, timeout_s: float, *, silent: bool = False
+    ) -> None:
+        self._find, self._make, self._slots, self._timeout_s, self._silent = find, make, slots, timeout_s, silent
         self._known = {server: make(server) for server in {*slots} if server is not None}
         self.sole = self._known.get(slots[0] or ONLY) if len(slots) == 1 else None
         self._looking: asyncio.Task[None] | None = None
@@ -78,6 +84,11 @@ class Topology:
         logger.debug("a server of the store failed: %r", error)
         self._search()
 
+    def confirm(self) -> None:
+        """Look again, once, if a server may have stopped being in charge without reporting it."""
+        if self._silent and self._known:
+            self._search(tries=1)
+
     def moved(self, to: ServerAddress) -> Node:
         """The server that a slot is reported to have moved to."""
         if to not in self._known:
@@ -95,14 +106,17 @@ class Topology:
     def _of(self, key: str) -> ServerAddress | None:
         return self._slots[key_slot(key.encode(), len(self._slots))]
 
-    def _search(self) -> "asyncio.Task[None]":
+    def _search(self, tries: float = math.inf) -> "asyncio.Task[None]":
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look(), context=Context())
+            self._looking = asyncio.create_task(self._look(tries), context=Context())
         return self._looking
 
-    async def _look(self) -> None:
+    async def _look(self, tries: float) -> None:
         clock, slots = asyncio.get_running_loop().time, None
         while slots is None:
+            if tries <= 0:
+                return
+            tries -= 1
             await asyncio.sleep(max(0.0, self._looked + LOOK_S - clock()))
             self._looked = clock()
             try:
@@ -130,7 +144,7 @@ def topology(url: StoreUrl, timeout_s: float, connections_max: int) -> Topology:
     if url.kind == "single":
         return Topology(_only, make, [ONLY], timeout_s)
     if url.kind == "sentinel":
-        return Topology(_sentinels(url, timeout_s), make, [None], timeout_s)
+        return Topology(_sentinels(url, timeout_s), make, [None], timeout_s, silent=True)
     return Topology(_cluster(url, timeout_s), make, [None] * REDIS_CLUSTER_HASH_SLOTS, timeout_s)
 
 

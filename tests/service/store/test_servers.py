@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -13,6 +14,8 @@ from tests.listening import listening
 from tests.service.store.test_connection import connected
 from tests.service.store_fixtures import next_command
 from tests.service.waiting import until
+
+GET = Call(None, ("x",), ("GET", "x"))
 
 
 async def test_an_address_that_leads_to_another_primary_is_followed(monkeypatch):
@@ -52,6 +55,44 @@ async def test_an_address_that_leads_to_another_primary_is_followed(monkeypatch)
         await until(lambda: left == ["old"] * 4)
         connection.topology.sole.renew()
         assert [] == [line for line in connection.topology.sole._lines if line.ended]
+
+
+async def test_a_primary_that_sentinels_have_replaced_is_left_while_it_still_answers():
+    """Every ping asks them, once: for seconds the former primary would take rows that are lost."""
+    asked = []
+
+    def server(name: str) -> Callable[..., Awaitable[None]]:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while words := await next_command(reader):
+                    sentinel = words[:2] == [b"SENTINEL", b"MASTERS"]
+                    asked.append(sentinel)
+                    writer.write(masters() if sentinel else f"+{name}\r\n".encode())
+
+        return talk
+
+    def masters() -> bytes:
+        if primary is None:
+            return b"-ERR starting\r\n"
+        fields = ["name", "store", "ip", "127.0.0.1", "port", str(primary), "flags", "master"]
+        state = "".join(f"${len(field)}\r\n{field}\r\n" for field in [*fields, "num-other-sentinels", "0"])
+        return f"*1\r\n%5\r\n{state}".encode()
+
+    async with listening(server("old")) as old, listening(server("new")) as new, listening(server("OK")) as third:
+        primary = old
+        async with connected(f"redis+sentinel://127.0.0.1:{third}/store") as connection:
+            await connection.ping()
+            assert b"old" == await connection.one(GET)
+            primary = None
+            await connection.ping()
+            await until(connection.topology._looking.done)
+            assert b"old" == await connection.one(GET)
+            primary, told = new, sum(asked)
+            await asyncio.sleep(0.3)
+            assert told == sum(asked)
+            await connection.ping()
+            await until(connection.topology._looking.done)
+            assert b"new" == await connection.one(GET)
 
 
 async def test_a_cluster_is_up_when_one_of_its_nodes_says_so():
@@ -99,3 +140,10 @@ async def test_a_connection_that_is_idle_is_kept_alive_or_closed(monkeypatch):
         await connection.ping()
         assert 3 == len(made)
         await until(lambda: left == [made[1]])
+
+
+async def test_a_database_that_the_store_does_not_have_is_named(server):
+    """It looks like a server that cannot be reached otherwise."""
+    async with connected(f"{server.url}?db=99") as connection:
+        with pytest.raises(StoreDown, match="does not have the database that its URL names"):
+            await connection.ping()
