@@ -292,11 +292,10 @@ class ModelCache:
         """Delete a model and everything stored for it, or raise NotFound; one that the store has lost leaves memory."""
         self._down.pop(name, None)
         held = self._loaded.get(name)
-        if held is not None and held.lost:
-            await self._store.catalog.give_up(name, held.incarnation)
-            self.forget(held)
-            return
         deleted = await self._store.catalog.delete(name)  # if that fails, the model stays here as well
+        if held is not None and held.lost:  # the store may have it again, and may have no mark of it
+            await self._store.catalog.give_up(name, held.incarnation)
+            deleted = True
         self._drop(name)
         if name in self._loading:
             self._outdated.add(name)

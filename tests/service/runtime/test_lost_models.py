@@ -163,15 +163,16 @@ async def test_a_copy_that_is_deleted_while_it_is_loaded_is_not_down(start, monk
         assert 1 == (await other.post(f"{path}/feedback", _row(1)))["version"]
 
 
-async def test_a_model_that_is_down_leaves_its_name_to_the_next(start, store_url):
+async def test_a_model_that_is_down_leaves_its_name_to_the_next(start, store_url, caplog):
     """Deleted and created again elsewhere: what could not be loaded a moment ago does not keep back its successor."""
     api, other = await start(), await start()
     path = await _copied(api)
     name = path.removeprefix("/models/")
     incarnation = (await api.get(path))["incarnation"]
     await _ask(store_url, ("UNLINK", ModelKeys(name, incarnation).chunks(0)))
-    for _ in range(2):
+    for _ in range(3):
         assert "model-down" in problem(await other.ask("GET", path), 503)["type"]
+    assert 1 == len([line for line in caplog.messages if "skipping the snapshot" in line])  # loaded once
     assert 204 == (await api.ask("DELETE", path)).status_code
     problem(await other.ask("GET", path), 404)
     assert 201 == (await api.ask("PUT", path, json=DFOP)).status_code
@@ -208,6 +209,21 @@ async def test_a_lost_model_can_be_given_up(start, store_url):
     assert [True, True] == [(await one.get("/readyz"))["ready"] for one in (api, other)]
     assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
     assert 1 == (await api.post(f"{path}/feedback", _row(1)))["version"]
+
+
+async def test_a_lost_model_that_is_back_is_deleted(start, store_url, monkeypatch):
+    """Also by a service that has not noticed yet that the store has been restored."""
+    api, other = await start(), await start()
+    path = await api.learnt(rows=2)
+    meta = ModelKeys(path.removeprefix("/models/"), "").meta
+    await _ask(store_url, ("RENAME", meta, "aside"))
+    await _is_lost(api, path)
+    monkeypatch.setattr(api.engine.models, "found", lambda replica: None)
+    await _ask(store_url, ("RENAME", "aside", meta))
+    assert 204 == (await api.ask("DELETE", path)).status_code
+    assert [0] == await _ask(store_url, ("EXISTS", meta))
+    for one in (api, other):
+        problem(await one.ask("GET", path), 404)
 
 
 async def test_services_without_a_lost_model_keep_its_name_for_it(start, store_url):
