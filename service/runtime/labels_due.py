@@ -83,13 +83,13 @@ class LabelsDueLearner:
             replica = await self._engine.replica(name)
         except NotFound:
             return 0
-        if replica.incarnation != incarnation:  # which this process has not noticed yet: nothing is due of what is gone
-            raise Recreated(f"model {name} was created again")
         following = 0
         for _ in range(TURNS_MAX):
             found, following = await self._due.take(name, incarnation, LABELS_MAX)
-            if not found:
+            if not found:  # nothing is due of a model that is gone
                 break
+            if replica.incarnation != incarnation:  # an earlier one: this process has not noticed yet
+                raise Recreated(f"model {name} was created again")
             await self._learn(replica, found)
         return following
 

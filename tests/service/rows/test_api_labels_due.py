@@ -8,8 +8,9 @@ import pytest
 
 from service.errors import StoreDown
 from service.runtime import labels_due
+from service.store import due_labels
 from service.store.due_labels import DueLabels
-from service.store.keys import LABELS_DUE, LABELS_MARKED
+from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys
 from tests.service import waiting
 from tests.service.api_fixtures import DFOP, problem
 
@@ -73,7 +74,7 @@ async def test_a_model_whose_labels_arrive_is_loaded_by_nobody_else(start, monke
     member = " ".join((path.rpartition("/")[2], (await one.get(path))["incarnation"]))
 
     async def score():
-        return (await one.engine.store.connection.ask(("ZSCORE", LABELS_DUE, member)))[0]
+        return await _score(one.engine.store.connection, member)
 
     first = await score()
     await waiting.until(lambda: _differs(score, first))  # looked at while the mark is young: again after after_s
@@ -83,6 +84,26 @@ async def test_a_model_whose_labels_arrive_is_loaded_by_nobody_else(start, monke
     assert [False, True] == [at.engine.models.peek(member.split()[0]) is not None for at in (other, one)]
     metrics = await one.get(f"{path}/metrics")
     assert (1, 0) == (metrics["rows"], metrics["due_rows"])
+
+
+async def test_what_is_left_of_a_model_that_is_gone_is_not_looked_at_for_ever(start, store_url, monkeypatch):
+    """The store has lost it in part, and its name belongs to another one: it leaves the index."""
+    monkeypatch.setattr(due_labels, "MARK_LIFE_MS", 0)
+    api = await start()
+    path, store = await api.new(DFOP, labels_due={**SILENCE, "after_s": 3600}), api.engine.store.connection
+    keys = ModelKeys(path.rpartition("/")[2], (await api.get(path))["incarnation"])
+    await tracked(api, path)
+    await store.ask(("UNLINK", keys.meta))
+    await waiting.until(lambda: api.engine.models.lost)
+    assert 204 == (await api.ask("DELETE", path)).status_code
+    await store.ask(("ZADD", keys.labels_due, 1, "p"), ("ZADD", LABELS_DUE, 1, keys.member()))
+    assert 201 == (await api.ask("PUT", path, json=DFOP)).status_code
+    await waiting.until(lambda: _differs(lambda: _score(store, keys.member()), b"1"))
+    assert await _score(store, keys.member()) is None
+
+
+async def _score(connection, member):
+    return (await connection.ask(("ZSCORE", LABELS_DUE, member)))[0]
 
 
 async def _differs(score, before):

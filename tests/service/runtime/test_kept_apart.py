@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -15,6 +16,7 @@ from service.runtime.labels_due import LabelsDueLearner
 from service.runtime.replicas.batches import UnstoredAnswers
 from service.runtime.replicas.replica import Ledger
 from service.runtime.stats import Stats
+from service.store.due_labels import DueLabel
 from tests.service.api_fixtures import ROW
 from tests.service.waiting import until
 
@@ -121,6 +123,27 @@ async def test_due_labels_of_a_model_do_not_wait_for_those_of_another(monkeypatc
     learner._unable = dict.fromkeys(learner._unable, 0.0)
     await learner._look()
     assert 2 == asked.count("bad")
+
+
+async def test_due_labels_wait_for_a_process_that_has_noticed_their_model():
+    """One that still holds the model that had the name before neither learns them nor says when to look next."""
+
+    class Due:
+        settle = AsyncMock()
+
+        async def models(self, _):
+            return [("m", "2")]
+
+        async def take(self, *_):
+            return [DueLabel("p", b"")], 0
+
+    replica = SimpleNamespace(incarnation="1")
+    learner = LabelsDueLearner(
+        SimpleNamespace(replica=AsyncMock(return_value=replica), store=SimpleNamespace(connection=None))
+    )
+    learner._due = Due()
+    await asyncio.wait_for(learner._look(), 10)
+    assert ([("m", "2")], 0) == ([*learner._unable], Due.settle.await_count)
 
 
 def test_large_requests_leave_room_for_the_rows_of_other_models(monkeypatch):
