@@ -247,6 +247,7 @@ async def test_services_without_a_lost_model_keep_its_name_for_it(start, store_u
     assert 0 == other.engine.stats.models_down
     assert 2 == (await api.get(path))["rows"]
     assert 204 == (await other.ask("DELETE", path)).status_code
+    assert [[]] == await _ask(store_url, ("ZRANGEBYLEX", INDEX, f"[{name} ", f"[{name}!"))
     await until(lambda: _found(api, path))
     for one in (api, other):
         problem(await one.ask("GET", path), 404)
