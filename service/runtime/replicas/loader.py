@@ -55,14 +55,14 @@ class Loader:
     async def load(self, name: str, from_before: int | None = None) -> Replica:
         """A replica at the head of its log; with ``from_before`` rebuilt at least from that version on.
 
-        ``NotFound`` if there is no such model, ``ModelLost`` if the store has lost it but a service holds it,
-        ``ModelDown`` if its configuration, snapshots or log cannot be used.
+        ``NotFound`` if the store has no such model; ``ModelDown`` if its configuration, snapshots or log cannot be
+        used.
         """
         incarnation = ""
         try:
             meta = await self.store.catalog.read(name)
             if meta is None:
-                raise await self.store.catalog.missing(name)
+                raise no_model(name)
             incarnation = meta.incarnation
             if meta.state_version != STATE_VERSION:
                 raise ModelDown(f"model {name}: {OTHER}")

@@ -17,7 +17,7 @@ from core.config.changes import differences
 from core.features.feature import width_of
 from core.model import Summary, refuse_lag_names
 from core.problems import PROBLEMS_MAX, Invalid, Problem
-from service.errors import ModelDown, ModelLost, OnepassError, Recreated, RequestConflict, no_model
+from service.errors import ModelDown, ModelLost, NotFound, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission
 from service.runtime.admission import Demand
 from service.runtime.replicas.loader import Loader, load_algorithm_of
@@ -134,8 +134,8 @@ class ModelCache:
                 replica = await self._loader.load(name)
             if name in self._outdated:
                 raise no_model(name)
-        except ModelLost:  # another service holds it
-            raise
+        except NotFound as error:
+            raise await self._store.catalog.missing(name) from error
         except ModelDown as error:
             known, incarnation = self._down.get(name), error.incarnation
             if known is None or known.incarnation != incarnation:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -9,6 +10,7 @@ from service.errors import ModelLost, NotFound
 from service.store.catalog import LOST_MS
 from service.store.keys import INDEX, ModelKeys
 from service.store.redis.connection import Connection
+from service.store.states.states import StateLost
 from tests.service.api_fixtures import DFOP, STATE, features, problem
 from tests.service.waiting import until
 
@@ -318,6 +320,19 @@ async def test_a_loss_that_an_append_finds_is_answered_as_one(start, store_url):
     assert 2 == (await api.get(path))["rows"]
     assert "model-lost" in problem(await api.ask("GET", f"{path}?consistency=strong"), 503)["type"]
     assert "model-lost" in problem(await api.ask("POST", f"{path}/snapshots"), 503)["type"]
+
+
+async def test_a_lost_model_predicts_on_though_an_entry_is_lost_with_it(start, store_url, monkeypatch):
+    """What an entry names is missing, and so is the model that would be loaded again: it is not out of service."""
+    api = await start()
+    path = await api.learnt(rows=2)
+    replica = await api.engine.models.get(path.removeprefix("/models/"))
+    await _ask(store_url, ("UNLINK", ModelKeys(replica.name, "").meta))
+    await _is_lost(api, path)
+    monkeypatch.setattr(api.engine.loader, "apply", AsyncMock(side_effect=StateLost("it is gone")))
+    with pytest.raises(NotFound):
+        await api.engine.reader.apply(replica, [])
+    await api.post(f"{path}/predict", {"features": features(1)})
 
 
 @pytest.mark.parametrize("way", ["deleted", "lost"])
