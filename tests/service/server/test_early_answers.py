@@ -60,12 +60,13 @@ def test_the_last_answer_of_a_connection_reaches_a_client_that_sends_on(loop, la
 
 
 async def test_a_connection_whose_last_request_is_there_is_closed_at_once(monkeypatch):
-    """Nothing is left to be read."""
-    monkeypatch.setattr(http_protocol, "LINGER_S", 30.0)
+    """Nothing is left to be read, although the client keeps its end open."""
+    monkeypatch.setattr(http_protocol, "LINGER_S", 60.0)
     async with running(Server()) as server:
-        answer = await server.answer(LAST["close"] % (b"/", 5) + b"hello")
-        assert answer.endswith(REFUSED)
-        await until(lambda: not server.state.connections)
+        reader, writer = await server.connect()
+        writer.write(LAST["close"] % (b"/", 5) + b"hello")
+        assert (await reader.read()).endswith(REFUSED)
+        await until(lambda: not server.state.connections, within_s=20.0)
 
 
 async def answered(server, head):
