@@ -31,7 +31,7 @@ LOCK := env -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_UR
 	--no-config --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-header --no-annotate $(LOCK_ARGS)
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-# That of .venv, else of the Python that makes it: another pip would take as long to install as all packages.
+# The pip of .venv, else that of the Python that makes it: installing another takes as long as all packages.
 PIP := $$($(PY) -c 'import pip' 2>/dev/null && echo $(PY) -m pip || echo $(PYTHON) -m pip --python $(PY)) \
 	--disable-pip-version-check --no-input
 HAVE_PIP := { $(PIP) --version || $(PY) -m ensurepip; } >/dev/null 2>&1

@@ -119,7 +119,7 @@ class EmbeddedStore:
         return self._child is not None and self._child.alive()
 
     def in_place(self) -> bool:
-        """Whether the data directory is the one that was taken: it may be removed, or replaced, under the server."""
+        """Whether the data directory is still the one that was locked; it may be removed or replaced meanwhile."""
         try:
             return self._lock is not None and os.path.samestat((self._dir / "lock").stat(), os.fstat(self._lock))
         except OSError:

@@ -110,7 +110,7 @@ class ModelLost(ModelDown):
     """The store has lost a model.
 
     The store came back without the model or with an older state, although the model was not deleted. A service
-    still has it in memory: there it predicts but does not learn. Its ``/readyz`` is 503 until the store has it again.
+    that still has it in memory predicts but does not learn; its ``/readyz`` is 503 until the store has the model again.
     - Restore the store from a backup. Do not restart any service first: its memory may hold rows that the backup lacks.
     - Or ``onepass export NAME FILE`` (``--all`` for all models), ``DELETE /models/NAME``, ``onepass import NAME FILE``.
       The file has no remembered ids and no tracked predictions.
@@ -120,7 +120,7 @@ class ModelLost(ModelDown):
         super().__init__(
             f"the store has lost model {name}, which was not deleted: a service that holds it predicts from memory",
             "is no longer in the store",
-            "restore the store from a backup; or export it from a service that holds it, DELETE it and import it again",
+            "restore the store from a backup; or export the model from such a service, DELETE it and import it again",
         )
 
 

@@ -19,8 +19,8 @@ STEADY_S = 10.0  # a server that has lived for so long is held for well again
 
 
 REMOVED = (
-    "the data directory of the private store is removed or replaced: what is learned now is lost when the store ends. "
-    "Restart nothing: put the directory back, or export all models, restart and import them"
+    "the data directory of the private store was removed or replaced: what is learned now is lost when the store "
+    "stops. Do not restart yet: put the directory back, or export all models, restart and import them"
 )
 
 

@@ -28,7 +28,7 @@ from core.problems import LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, refuse
 
 OTHER = -1.0  # the index of an undeclared category
 HASHES_MAX = 2**15  # most hashes of texts that are cached
-WHOLE_END = 2**53  # integers below it are float64 exactly; this one may have been the next larger one
+WHOLE_END = 2**53  # float64 holds every integer below it; 2^53 itself may be a rounded 2^53 + 1
 Bools = NDArray[np.bool_]
 _LABELS = (str, int, float, bool)
 _TIME = 'RFC 3339 such as "2026-01-31T12:00:00Z", or seconds since 1970'

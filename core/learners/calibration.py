@@ -12,7 +12,7 @@ slope is learned from the stream instead, by one Newton step per row on the log 
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
 The limit of H makes it forget by the information in rows, not by their number: if one class is rare, most rows say
-little about the slope. It starts from a = 1, H = 1. A row of weight c, relative to the largest one of late
+little about the slope. It starts from a = 1, H = 1. A row of weight c, relative to the largest recent one
 (core.numerics.weighting), adds c times its curvature and goes c times its way.
 """
 

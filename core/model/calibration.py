@@ -41,7 +41,7 @@ A mixture of experts that are calibrated themselves has little to correct, and l
 calibration is *slow*: h = 30, g = 5, and the slope begins at H = 20.
 
 The limits of H make it forget by information, not by the number of rows: a thousand rows without a single one of a
-rare class say little about it. A row of weight c, relative to the largest one of late (core.numerics.weighting), counts
+rare class say little about it. A row of weight c, relative to the largest recent one (core.numerics.weighting), counts
 c times.
 
 Source: the share: Laplace's rule of succession; one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern

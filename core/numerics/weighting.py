@@ -10,13 +10,13 @@ For a row, l_k the loss of expert k = 1 ... K and w_k its weight, 1/K at the sta
     AdaGrad               g_k = c (f_ky - E_q[f_k])                      y the row's class, c its weight
                           G_k <- .9995 G_k + g_k^2                       v_k <- v_k + .15 g_k / sqrt(G_k), within +-20
 
-**Weights of rows.** Exponential weights are a mean over experts only while c eta is as small as eta has to be, and a
-Newton step c times as long leaves the curvature behind that it is divided by. So what weighs experts or calibrates them
-takes a row's weight as a share of the largest one of late:
+**Weights of rows.** Exponential weights average over experts only while c eta is small, and a Newton step that is c
+times as long outruns the curvature that it is divided by. What weighs experts or calibrates them therefore takes a
+row's weight relative to the largest recent one:
 
     M <- max(c, .999 M)                    c <- c / M, at most 1
 
-If all rows have the same weight, it changes nothing; a single heavy row is forgotten after some thousand rows.
+If all rows have the same weight, it changes nothing; a single heavy row is forgotten after a few thousand rows.
 
 The loss of a number is its squared error in units of D. A row that is far off counts whole in the D that it is weighed
 by, and as at most 1e6 D in the D of later rows. Otherwise one label of 1e20 would make all later losses negligible.
@@ -47,7 +47,7 @@ _POOL_RATE, _POOL_DECAY = 0.15, 0.9995
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def relative(weight: float, state: Floats, place: int) -> float:
-    """A row's weight as a share of the largest one of late, M, which has a place in the state; at first it is 0."""
+    """A row's weight relative to the largest recent one, M, which has a place in the state and begins at 0."""
     state[place] = max(weight, HEAVIEST_KEPT * state[place])
     return float(weight / state[place])
 

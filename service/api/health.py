@@ -115,7 +115,7 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
 
     503 while the store does not answer or is read-only (`store`), a background task is down (`tasks`), more than half
     of the loaded models are ten seconds behind their logs (`lag`), the store lacks models that this service has in
-    memory, or the data directory of a private one is gone (`store_data`), or the service is about to stop and still
+    memory, or the data directory of the private store is gone (`store_data`), or the service is about to stop and still
     answers for a while (`stays`, see `ONEPASS_DRAIN_S`).
     `durability` is how the store writes to disk: `always`, `everysec`, `none`, or `unknown` if the service may not ask.
 

@@ -69,7 +69,7 @@ class Freshness:
 class Engine:
     """Everything below the API.
 
-    ``in_place``: the files of a private store are where they were (store_keeper.py).
+    ``in_place``: whether the files of a private store are where they were (store_keeper.py).
 
     ``companions`` are further background tasks, started, supervised and ended with the engine's own. ``leaving``: a
     stop was requested: the service still answers for a while, but balancers should send no more.
@@ -209,7 +209,7 @@ class Engine:
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
 
     async def _ping_and_try(self) -> None:
-        """Return if the store answers and lets its user run what the scripts do; until it does nothing is appended."""
+        """Return if the store answers and its user may run what the scripts run; until then nothing is appended."""
         await self.store.connection.ping()
         refused = await refused_commands(self.store.connection)
         if refused and refused != self._refused:

@@ -53,7 +53,7 @@ class LabelsDueLearner:
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
         self._unable = {model: until for model, until in self._unable.items() if now < until}
-        passed = self._visits.keys() | self._unable.keys()  # these stay the first until they have been settled
+        passed = self._visits.keys() | self._unable.keys()  # they stay at the front until they are settled
         due = await self._due.models(MODELS_MAX + len(passed))
         models = [model for model in due if model not in passed][:VISITS_MAX]
         for at in range(0, len(models), AT_ONCE):

@@ -200,8 +200,8 @@ class _Bounded(HttpToolsProtocol):
             self._body.end()
 
     def _await_head(self) -> None:
-        """Bound the time until the next head is complete; until it begins, if a body was all that came."""
-        if self._body.begun and not self._in_head:  # the pause that began with the answer ended with the body's bytes
+        """Bound the time until the next head is complete, or until it begins if only the rest of a body came."""
+        if self._body.begun and not self._in_head:  # the body's bytes ended the pause that began with the answer
             pause_s, close = self.timeout_keep_alive, self.timeout_keep_alive_handler
             self.timeout_keep_alive_task = self.loop.call_later(pause_s, close)
         elif self._late is None:
@@ -261,7 +261,7 @@ class _Bounded(HttpToolsProtocol):
             if len(self.connections) > self.gate.connections_max:
                 return self.gate.full()
             self._extra = False
-        may_be_long = self._stale_bytes > HEAD_BYTES_MAX - PIECE_BYTES  # of all its pieces but the first
+        may_be_long = self._stale_bytes > HEAD_BYTES_MAX - PIECE_BYTES  # counts all pieces of the head but the first
         if len(self.headers) > HEAD_LINES_MAX or (may_be_long and len(self.url) + _size(self.headers) > HEAD_BYTES_MAX):
             return self._too_large()
         wrong = _ambiguous(self.headers, self.parser.get_http_version())
@@ -309,7 +309,7 @@ class _Bounded(HttpToolsProtocol):
         )
 
     def _refuse(self, error: OnepassError) -> None:
-        """Answer with a problem and close; if another answer is under way or was the request's own, only close."""
+        """Answer with a problem and close; only close if another answer is under way or the request has its own."""
         self.deaf, self._held.linger_s = True, LINGER_S
         self._in_time()
         if self._answering:

@@ -35,7 +35,7 @@ DELETED_MS = 7 * 86_400_000
 DELETED_MAX = 10_000  # how many deletions are remembered, the last ones
 
 LOST_MS = 120_000
-"""How long the name of a lost model is kept for it after a service that holds it has last looked (follower.py)."""
+"""How long the name of a lost model is reserved after a service that holds it last looked (follower.py)."""
 
 _REMEMBER = script("basics", "remember")
 
@@ -186,16 +186,16 @@ class Catalog:
         return [bool(found) for found in await self._connection.ask(*asked)]
 
     async def judge(self, models: Sequence[tuple[str, str]]) -> list[bool]:
-        """``deleted`` for models in memory; the names of the others are kept for them, unless they have been taken."""
+        """As ``deleted``, for models in memory; the names of lost ones are reserved for them, unless they are taken."""
         keys = [ModelKeys(name, incarnation) for name, incarnation in models]
         calls = [Call(_JUDGE, (own.meta, own.deleted, own.lost), (own.incarnation, LOST_MS)) for own in keys]
         return [bool(found) for found in await self._connection.every(calls)]
 
     async def give_up(self, name: str, incarnation: str) -> None:
-        """Mark a lost model as deleted, for every replica that holds it, and set its name free."""
+        """Mark a lost model as deleted, for every replica that holds it, and free its name."""
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("SET", keys.deleted, 1, "PX", DELETED_MS))
-        await self._connection.ask(("DEL", keys.lost))  # only now: nobody keeps the name again
+        await self._connection.ask(("DEL", keys.lost))  # after the mark, so that nobody reserves the name again
         await self._unlist(keys)
 
     async def count(self) -> int:

@@ -58,9 +58,9 @@ class DueLabels:
             await self.mark(lost)
 
     async def models(self, most: int) -> list[tuple[str, str]]:
-        """Names and incarnations of models that have a label due, or may have: whose server did not answer.
+        """Names and incarnations of models that have a label due, or may have one: their server did not answer.
 
-        Of the ``most`` models whose turn has come; the others are settled.
+        These are some of the ``most`` models whose turn has come; the others are settled.
         """
         now, members = await self._connection.one(Call(_MODELS, (LABELS_DUE,), (most,)))
         pairs = [text(member).partition(" ") for member in members]

@@ -32,7 +32,7 @@
 
     onepass:{onepass:labels}:due        ZSET  "NAME INC" -> when to look for labels that are due, ms, see due_labels.py
     onepass:{onepass:labels}:marked     HASH  "NAME INC" -> "TIME LIFE": when such a prediction was last announced, and
-                                              in what time one announced lately is due, at the earliest, both in ms
+                                              the shortest time until the label of a recent one is due, both in ms
 
     onepass:nothing                     never there: only a store that takes writes lets it be deleted
 

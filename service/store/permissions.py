@@ -1,4 +1,4 @@
-"""Whether the store's user may run what the scripts run: one that is refused half way leaves half of its writes."""
+"""Whether the store's user may run what the scripts run: a script that is refused halfway leaves its first writes."""
 
 import re
 from pathlib import Path

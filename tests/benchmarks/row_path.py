@@ -1,6 +1,6 @@
 """The way of one row through the code: ``python -m tests.benchmarks.row_path [--list]``.
 
-One POST /feedback and one POST /predict are sent with a key to the app in this process, after a model has learned some
+One POST /feedback and one POST /predict are sent with a key to the app in this process, after a model has learned a few
 thousand rows; by then most rows no longer enter the sample for explanations. Every call of a Python function in core/
 and service/ is counted with a profile hook (a coroutine that is resumed counts again). Printed are the files that take
 part, the calls in them, and how often one file hands over to another; ``--list`` adds the calls of each file. The

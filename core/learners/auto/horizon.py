@@ -11,7 +11,7 @@ wrong ones among the last B = 64, at every absolute row number divisible by B, h
     p   = (1 - s) p_old + s p_new            s = 1/2 at first
     s  <- (1 - eps) s p_new,y / p_y + eps/2  fixed share on log loss, eps = .001, y the row's class
 
-A row of weight c, relative to the largest one of late, counts with p_new,y^c and p_old,y^c. Without a second team only
+A row of weight c, relative to the largest recent one, counts with p_new,y^c and p_old,y^c. Without a second team only
 errors are counted. No second team begins that has more than 4 MB from its first row on: building it would hold up other
 models for more than some 30 ms.
 
@@ -31,7 +31,7 @@ BLOCK, BEGIN, YOUNG, LIFE = 64, 512, 512, 2048
 """B; the first row of an alarm; rows of a second team before another may replace it, and before it ends."""
 ROWS, USUAL, RECENT, AGE, SHARE, HEAVIEST = range(6)
 """Places in the state: rows; u; the number of wrong ones since the last row number divisible by B; rows of the second
-team, 0: there is none; s; the largest weight of a row, of late."""
+team, 0: there is none; s; the largest recent weight of a row."""
 TEAM_BYTES_MAX = 4 * 2**20
 _DEVIATIONS = 3.0
 

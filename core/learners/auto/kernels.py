@@ -14,7 +14,7 @@ each with a fixed share of .001. From row 200 on, where one class has more than 
 experts err on the same rows: then choice and mixture lose -ln t_ey, -ln q_y and -ln r_y, and the mixture's eta is 1.
 The pool combines: experts that err on different rows make a model better than any of them. The choice picks: it is soon
 as good as the best expert, while the pool still learns. The class is the most probable one, of equals the first; no
-probability is below 1e-6. A row of weight c, relative to the largest one of late, counts c times: losses, gradients and
+probability is below 1e-6. A row of weight c, relative to the largest recent one, counts c times: losses, gradients and
 curvatures are multiplied by it.
 
 Four experts of labels need no columns. With n_k the weights of the labels k so far and n_jk of those after a label j,
@@ -58,7 +58,7 @@ in, or m; and for classes a, H, v, G."""
 ROWS, LAST, LOSS, RECENT, HEAVIEST, POOLED, LEAST, MOST, SPREAD = 0, 1, 2, 3, 4, 5, 5, 6, 7
 """Places in the counters: rows; the last label, of classes plus 1, 0 for none; the fading share of rows whose class was
 wrong, or D; the number of these rows, or their mean loss, since the last row number divisible by REST_ROWS; the largest
-weight of a row, of late; for classes c, for numbers the range of the labels and c."""
+recent weight of a row; for classes c, for numbers the range of the labels and c."""
 SPREAD_MIN, SPREAD_MAX = 1.0 / 400.0, 25.0
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
 NUMBER_EXPERTS = ("last_value", *STACKS)

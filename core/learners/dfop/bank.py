@@ -9,7 +9,7 @@ r"""DFOP with ``forgetting_rate: "auto"``, compiled: RLS and DFOPs of many rates
                             the loss to expect; fixed share .001 (core.numerics.weighting)
     two classes             eta = 1 and l_k = ln(1 + exp(-2 a y p_k)), a the slope of the probabilities before the row
 
-A row of weight c, relative to the largest one of late, counts c times: eta and r, the rate of D, are multiplied by c.
+A row of weight c, relative to the largest recent one, counts c times: eta and r, the rate of D, are multiplied by c.
 
 One set of weights serves all classes. Class and probabilities are those of core.learners.dfop.learner for the mixed
 scores.
@@ -54,7 +54,7 @@ SPAN = 7
 CALIBRATED = SPAN + 2
 MIXING = CALIBRATED + CALIBRATION_SIZE
 """Where in the numbers of a bank its parts begin: K; D; m, the columns that predict; whether numbers are learned; rows
-between two refreshes; the loss D to expect; the largest weight of late; least and largest label of a regression; the
+between two refreshes; the loss D to expect; the largest recent weight; least and largest label of a regression; the
 calibration of probabilities; the weights v. Then come the members, each with its counters, mean_square, Q, R and W."""
 CHUNK_ROWS = 1024  # rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do
 SCORE_MAX = 1.5

@@ -34,7 +34,7 @@ from core.numerics.weighting import relative
 
 ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN, HEAVIEST = range(7)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
-learned when the past was last forgotten; the largest weight of a row, of late."""
+learned when the past was last forgotten; the largest recent weight of a row."""
 
 MARGIN_MAX = 10.0
 _MARGIN_RATE = 1e-3
@@ -49,7 +49,7 @@ _SAID = f"{CLASSES}, {TABLE}"
 def _step(work: Floats, K: int, kappa: float, counts: float, share: float, constants: Floats) -> None:
     """Steps and losses of the candidates from their margins, |v|^2 and |u|^2.
 
-    ``share`` is the row's weight, ``counts``, relative to the largest one of late.
+    ``share`` is the row's weight, ``counts``, relative to the largest recent one.
     """
     whole = (K + 7) // 8 * 8  # full vectors: places beyond the last candidate are not used
     if constants[steps.EXPLICIT]:

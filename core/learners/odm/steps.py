@@ -35,7 +35,7 @@ p_k = w_k'x their a-priori scores, the score is
     o = sum_k beta_k p_k            line 4; vote "majority": sum_k beta_k sign(p_k)
 
 and after each row, with l_k = min(f_k / (4 lambda), 1) at the a-priori w_k, times the row's weight relative to the
-largest one of late (core.numerics.weighting),
+largest recent one (core.numerics.weighting),
 
     beta_k <- beta_k exp(-eps l_k), normalised          line 5; eps = 3
     beta_k <- .999 beta_k + .001 / K                    fixed share

@@ -2,7 +2,7 @@
 
 Deleting a model leaves a mark in the store. A model that is gone without one is lost: the store came back empty, or
 older than the model. Its replica then stays in memory, and predicts but does not learn, until the store has the model
-again or a client deletes it. Until then other services keep its name for it, too (``Catalog.judge``).
+again or a client deletes it. Until then its name is reserved for it at all services (``Catalog.judge``).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ LOADS_MAX = 4  # models loaded from the store at the same time; each takes memor
 
 
 class _Down(NamedTuple):
-    """A model that could not be loaded: why, and until when, by the loop's clock, it is refused for that."""
+    """A model that could not be loaded: why, and until what time of the loop it is refused."""
 
     incarnation: str
     why: str
@@ -213,9 +213,9 @@ class ModelCache:
         return replica, found.created
 
     async def present(self, name: str, incarnation: str) -> Replica:
-        """The model that got a name just now; an earlier one of that name may still be in memory.
+        """The model that was just created under a name; an earlier one of that name may still be in memory.
 
-        Raises as ``get``, or ``Recreated`` if a later one has the name by now: the reply that told of ours came late.
+        Raises as ``get``, or ``Recreated`` if the name belongs to a later one by now: the reply about ours was late.
         """
         loading = self._loading.get(name)
         if loading is not None:

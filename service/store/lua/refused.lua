@@ -1,5 +1,5 @@
--- KEYS nothing; ARGV commands. Those that the store's user may not run, each tried on that key, which is removed again.
--- The user's rights count only where the number of arguments is right: one to five. Servers differ in what they answer.
+-- KEYS nothing; ARGV commands. Those that the store's user may not run: each is tried on that key, which is removed again.
+-- Rights are only checked if the number of arguments is right, so one to five are tried. Servers word refusals differently.
 local denied, refused = {'NOPERM', 'The user executing the script', 'ACL failure in script'}, {}
 local key = KEYS[1]
 for _, command in ipairs(ARGV) do

@@ -46,7 +46,7 @@ def stream(algorithm, task, classes, rows=ROWS, seed=0, drift=True):
 
 
 def relative(weights):
-    """Weights of rows as shares of the largest one of late (core.numerics.weighting)."""
+    """Weights of rows as shares of the largest recent one (core.numerics.weighting)."""
     found, heaviest = [], 0.0
     for weight in weights:
         heaviest = max(weight, 0.999 * heaviest)

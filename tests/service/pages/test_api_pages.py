@@ -32,7 +32,7 @@ async def test_ready(api):
 
 
 async def test_not_ready_without_the_files_of_its_own_store(api):
-    """It answers, but what it is told now ends with it."""
+    """It answers, but what it learns now is lost when it stops."""
     api.engine.in_place = False
     answer = await api.ask("GET", "/readyz")
     assert (503, False) == (answer.status_code, answer.json()["checks"]["store_data"])

@@ -117,8 +117,8 @@ def test_a_store_that_cannot_be_started_is_tried_on(kept, caplog):
     assert 1 == sum("cannot be restarted" in line for line in caplog.messages)
 
 
-def test_a_directory_that_was_removed_is_told_once(kept, caplog):
-    """While the server lives on and answers; readiness is told for as long as it is not there."""
+def test_a_directory_that_was_removed_is_logged_once(kept, caplog):
+    """While the server lives on and answers; the service is not ready for as long as it is missing."""
     for until_s, there in ((90, False), (60, True)):
         caplog.clear()
         _, engine = kept([10_000], 80, removed_s=(30, until_s))

@@ -40,7 +40,7 @@ class Literal:
         self.seen, self.a, self.H = [], 1.0, 1.0
 
     def learn(self, x, y, weight=1.0, share=1.0):
-        """``share``: the weight, relative to the largest one of late."""
+        """``share``: the weight, relative to the largest recent one."""
         p = np.array([scores_of(member, x) for member in self.members])  # (K, m)
         s = None if self.classes else np.array([member.predict(x).std for member in self.members])  # (K, 1)
         if self.classes:
