@@ -38,8 +38,8 @@ class Burst:
 class Held:
     """A transport that holds what is written until the end of the loop's turn, when ``burst`` writes it.
 
-    ``linger_s``: if not 0, ``close`` closes for writing only, and for good so many seconds later; what still comes is
-    read meanwhile. If a socket is closed with unread bytes, the client loses what it has not read yet.
+    ``linger_s``: if not 0, ``close`` first closes for writing only and reads on, and closes completely so many seconds
+    later. If a socket is closed with unread bytes, the client loses what it has not read yet.
     """
 
     __slots__ = ("_burst", "_held", "_loop", "_transport", "is_closing", "linger_s")
@@ -79,7 +79,7 @@ class Held:
         if not linger_s or closing:
             self._transport.close()
             return
-        self._transport.resume_reading()  # the client may send more than was wanted at once
+        self._transport.resume_reading()  # which is paused if the client sent more than was wanted at once
         if self._transport.can_write_eof():
             self._transport.write_eof()
             self._loop.call_later(linger_s, self._transport.abort)

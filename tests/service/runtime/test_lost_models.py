@@ -78,7 +78,7 @@ async def test_deleted_models_are_not_lost(start, store_url):
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_a_model_that_is_deleted_during_its_snapshot_is_no_error(start, caplog, again):
+async def test_deleting_a_model_during_its_snapshot_logs_no_error(start, caplog, again):
     """Nor one whose name has been given away: there is nothing to keep."""
     api, other = await start(), await start()
     path = await api.learnt(rows=2)
@@ -118,15 +118,15 @@ async def test_a_model_is_created_while_an_earlier_one_of_its_name_is_loaded(sta
 
 
 @pytest.mark.parametrize("loaded", [False, True])
-async def test_a_reply_that_tells_late_of_a_new_model_drops_no_later_one(start, monkeypatch, caplog, loaded):
-    """Deleted and created again before the reply came: the later one is served, and who created ours is told."""
+async def test_a_late_reply_about_a_new_model_drops_no_later_one(start, monkeypatch, caplog, loaded):
+    """Deleted and created again before the reply came: the later one is served, and the creator of ours gets 503."""
     api, other = await start(), await start()
     path = await other.new(DFOP)
     assert 204 == (await other.ask("DELETE", path)).status_code
     catalog = api.engine.store.catalog
     create = catalog.create
 
-    async def told_late(*args):
+    async def create_late(*args):
         found = await create(*args)
         assert 204 == (await other.ask("DELETE", path)).status_code
         assert 201 == (await other.ask("PUT", path, json=DFOP)).status_code
@@ -134,7 +134,7 @@ async def test_a_reply_that_tells_late_of_a_new_model_drops_no_later_one(start, 
             await api.post(f"{path}/feedback", _row(1))
         return found
 
-    monkeypatch.setattr(catalog, "create", told_late)
+    monkeypatch.setattr(catalog, "create", create_late)
     with caplog.at_level(logging.ERROR):
         assert "recreated" in problem(await api.ask("PUT", path, json=DFOP), 503)["type"]
     assert ([], 0) == (caplog.messages, api.engine.stats.lost_models)

@@ -25,7 +25,7 @@ async def names(scope, receive, send) -> None:
 
 
 async def test_a_trailer_is_no_header():
-    """Neither one that a header is like, nor another; also if it arrives with the head."""
+    """Neither one that has the name of a header, nor another; also if it arrives with the head."""
     sent = [CHUNKED, BODY, b"Host: other\r\nIdempotency-Key: k\r\n", b"\r\n"]
     async with running(LocalServer(names)) as server:
         reader, writer = await server.connect()

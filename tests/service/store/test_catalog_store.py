@@ -140,7 +140,7 @@ async def test_a_name_taken_again_while_it_is_deleted(model, catalog, monkeypatc
 
 
 async def test_the_name_of_a_lost_model_is_kept_for_it(model, catalog):
-    """Only while nothing in the store has it; until it is given up, which nobody who looks later undoes."""
+    """Only while no model in the store has it, and until it is given up; a later look does not undo that."""
     await catalog.create("taken", "inc2", b"{}")
     await catalog.give_up("deleted", "inc1")
     assert [False, False, True] == await catalog.judge([(name, "inc1") for name in ("lost", "taken", "deleted")])

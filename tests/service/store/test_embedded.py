@@ -328,7 +328,7 @@ def test_a_directory_that_cannot_be_used_is_named(start, directory):
 
 
 def test_a_directory_that_is_removed_under_the_server_is_noticed(start, directory):
-    """One in its place is not the same; it is taken, and nobody else gets it, when the server is started again."""
+    """A new one in its place is not the same; when the server is started again, it is locked against other services."""
     store, data = start(), directory / "data"
     assert store.in_place()
     data.rename(directory / "aside")
