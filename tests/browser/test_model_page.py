@@ -210,3 +210,13 @@ async def test_the_first_click_on_predict_works(look, api):
     page = await look("seen-form")
     await page.get_by_role("button", name="Predict", exact=True).click()
     await expect(page.locator(".prediction-value")).to_be_visible()
+
+
+async def test_a_new_classification_by_auto_predicts_that_no_label_is_known_yet(look, api):
+    """So do its experts, which have no probabilities before the first label."""
+    api.put("/models/seen-blank", json={"task": "classification", "features": ["a"]}).raise_for_status()
+    page = await look("seen-blank")
+    await page.get_by_role("button", name="Predict", exact=True).click()
+    await expect(page.locator(".prediction-value")).to_have_text("no label is known yet")
+    experts = page.locator(".prediction .bars-value", has_text="no label is known yet")
+    await expect(experts.first).to_be_attached()

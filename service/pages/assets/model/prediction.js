@@ -63,9 +63,8 @@ function contributions({ base, features, sampled }, { prediction, probabilities:
 
 function experts(list) {
     const said = ({ prediction, probabilities: own }) => {
-        if (!own) return valueOf(prediction);
-        const [name, share] = Object.entries(own).sort(([, one], [, other]) => other - one)[0];
-        return `${name} (${number(share, 2)})`;
+        const [top] = Object.entries(own ?? {}).sort(([, one], [, other]) => other - one); // none before the first row
+        return top ? `${top[0]} (${number(top[1], 2)})` : valueOf(prediction);
     };
     const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, SHOWN_MAX);
     const shown = sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) }));
