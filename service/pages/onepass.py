@@ -3,8 +3,8 @@
     from onepass import Onepass
     model = Onepass("http://localhost:8000").model("boiler")
     model.create(task="regression")
-    model.predict({"outside": 5.0})
     model.feedback({"outside": 4.5}, 61.5)
+    model.predict({"outside": 5.0})
 
 Every feedback carries an id, so that it is learned once, however often it is sent again. A 429, a 502 to 504 and a
 broken connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service or lost

@@ -64,6 +64,17 @@ def test_needs_nothing_but_the_standard_library(onepass):
     assert 0 == subprocess.run(run, timeout=30).returncode
 
 
+def test_the_example_at_its_top(onepass, url, monkeypatch):
+    """It runs as it stands, on a model that it creates itself."""
+    monkeypatch.setitem(sys.modules, "onepass", onepass)
+    code = "\n".join(line.strip() for line in onepass.__doc__.splitlines() if line.startswith("    "))
+    run = {}
+    exec(code.replace("http://localhost:8000", url), run)
+    with run["model"]._service:
+        assert 1 == run["model"].show()["rows"]
+        run["model"].delete()
+
+
 def test_rows(boiler):
     """A prediction changes nothing, a label is learned, a repeated id is learned once."""
     assert 0 == boiler.predict({"outside": 5.0, "wind": 2.0})["version"]
