@@ -67,6 +67,7 @@ async def test_a_challenger_is_added_promoted_and_removed(look, api):
     page = await look("seen-contest", statuses=[409])
     await tab(page, "Challengers")
     await expect(page.locator("#challengers .interval[role=img]")).to_have_count(1)
+    await expect(page.locator("#challengers")).to_contain_text("a young challenger’s since it was added")
     await page.get_by_text("Add a challenger").click()
     await page.get_by_label("Name", exact=True).fill("candidate")
     await page.get_by_role("button", name="Add challenger").click()

@@ -13,7 +13,7 @@ import { SCORES, scoreOf } from "./words.js";
 const COMPARED = ["mean", "low", "high", "rows"].map((name) => `difference.${name}`);
 const COLUMNS = ["name", "config.algorithm", "rows", "since_version", ...COMPARED, "promote"];
 const AUTO = "Promoted automatically once its interval is above zero";
-const NOTE = "Over the window, on the same rows.";
+const NOTE = "Each over its own last rows, a young challenger’s since it was added. Differences are of common rows.";
 /** Rows a challenger is compared on before it is promoted without force. */
 const ROWS_MIN = 200;
 const DELETED = [
