@@ -22,6 +22,11 @@ COMPARED = """async (cases) => {
         return found && [part, found.kind, found.text.replaceAll("\\u202f", " ")];
     });
 }"""
+LIGHT = """async (model) => {
+    const beside = document.querySelector("script[type=module]").src;
+    const { light } = await import(new URL("comparison.js", beside));
+    return light(model, "p").map((own) => own.textContent);
+}"""
 FONTS = """async () => {
     const { prototype } = CanvasRenderingContext2D, { fillText } = prototype, fonts = [];
     prototype.fillText = function (...given) {
@@ -64,6 +69,13 @@ async def test_errors_are_compared_with_the_baselines(visits):
     }
     found = await page.evaluate(COMPARED, [[*case] for case in cases])
     assert [*cases.values()] == found
+
+
+async def test_the_light_of_a_model_that_learns_nothing(visits):
+    """The list says "down" of a model that is out of service, and of one that is lost but still predicts."""
+    page = await visits.open("/guide")
+    found = await page.evaluate(LIGHT, {"task": "regression", "rows": 0, "phase": "down", "score": None})
+    assert ["Down", "It is out of service or lost, and learns nothing."] == found
 
 
 async def test_scores_near_one_are_not_shown_as_one(visits):

@@ -49,7 +49,7 @@ function atLeast(part) {
 const FRESH = number(FRESH_ROWS);
 /** What there is to say of a model: a colour, a word and a sentence of the first that holds. */
 const LIGHTS = [
-    ["bad", "Down", "It is out of service and answers nothing.", ({ phase }) => phase === "down"],
+    ["bad", "Down", "It is out of service or lost, and learns nothing.", ({ phase }) => phase === "down"],
     ["", "New", "It has learned too few rows to be judged.", ({ found }) => !found || found.part === null],
     ["bad", "Poor", "It makes larger errors than the best simple rule.", ({ found }) => found.kind === "bad"],
     ["warn", "Changing", "Its features are being replaced.", ({ phase }) => phase !== "steady"],
