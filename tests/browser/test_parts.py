@@ -27,6 +27,14 @@ LIGHT = """async (model) => {
     const { light } = await import(new URL("comparison.js", beside));
     return light(model, "p").map((own) => own.textContent);
 }"""
+SPEED = """async (looks) => {
+    const beside = document.querySelector("script[type=module]").src;
+    const { ModelDocuments } = await import(new URL("model/documents.js", beside));
+    const model = new ModelDocuments("any");
+    const marked = (kind, row) => ({ kind, row });
+    for (const [rows, mark] of looks) model.noteSpeed({ rows, metrics: { marks: mark ? [marked(...mark)] : [] } });
+    return model.speed();
+}"""
 FONTS = """async () => {
     const { prototype } = CanvasRenderingContext2D, { fillText } = prototype, fonts = [];
     prototype.fillText = function (...given) {
@@ -76,6 +84,22 @@ async def test_the_light_of_a_model_that_learns_nothing(visits):
     page = await visits.open("/guide")
     found = await page.evaluate(LIGHT, {"task": "regression", "rows": 0, "phase": "down", "score": None})
     assert ["Down", "It is out of service or lost, and learns nothing."] == found
+
+
+async def test_rows_that_were_not_learned_are_no_speed(visits):
+    """A reset, a restore and an import move the number of rows, down or up: measuring begins again."""
+    page = await visits.open("/guide")
+    assert [20, 20, None, None, None, 0] == [
+        await page.evaluate(SPEED, looks)
+        for looks in (
+            [[5, None], [15, None]],
+            [[5, ["restore", 5]], [15, ["restore", 5]]],
+            [[500, None], [0, ["reset", 0]]],
+            [[0, ["reset", 0]], [500, ["restore", 500]]],
+            [[5, None], [500, ["import", 500]]],
+            [[5, None], [500, ["import", 500]], [500, ["import", 500]]],
+        )
+    ]
 
 
 async def test_scores_near_one_are_not_shown_as_one(visits):

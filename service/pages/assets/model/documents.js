@@ -107,7 +107,7 @@ export class ModelDocuments {
         if (name === "model") {
             this.docs.metrics = data.metrics;
             if (!this.has("weights")) this.docs.weights = this.texts.weights = null;
-            this.noteSpeed(data.rows);
+            this.noteSpeed(data);
         }
         for (const { names, listener } of this.listeners) {
             if (!names.includes(name) || !names.every((own) => own in this.docs)) continue;
@@ -119,10 +119,11 @@ export class ModelDocuments {
         }
     }
 
-    noteSpeed(rows) {
-        const now = performance.now();
-        if (this.speeds.at(-1)?.rows > rows) this.speeds = []; // a reset or a restore
-        this.speeds.push({ rows, now });
+    noteSpeed({ rows, metrics: { marks } }) {
+        const [now, last] = [performance.now(), this.speeds.at(-1)];
+        const put = marks.findLast(({ kind }) => kind === "restore" || kind === "import")?.row;
+        if (last?.rows > rows || last?.put !== put) this.speeds = []; // rows that it has not learned in between
+        this.speeds.push({ rows, now, put });
         while (this.speeds.length > 2 && this.speeds[0].now < now - SPEED_MS) this.speeds.shift();
     }
 
