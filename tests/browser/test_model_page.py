@@ -143,6 +143,21 @@ async def test_a_row_is_predicted_then_taught(seen, api, shown):
     await tab(page, "Overview")
 
 
+async def test_a_watch_that_is_switched_on_again_has_its_tests(look, api):
+    """They are on where it was off, so that what is sent switches it on; a test that was off alone stays off."""
+    body = {"task": "regression", "algorithm": "dfop", "features": ["a"], "watch": None}
+    api.put("/models/seen-watched", json=body).raise_for_status()
+    page = await look("seen-watched")
+    await tab(page, "Settings")
+    await page.get_by_text("Change settings").click()
+    for switched, expected in (("Watch", {"class_mean", "error_rate"}), ("Class mean", {"error_rate"})):
+        await page.get_by_label(switched, exact=True).click()
+        await page.get_by_role("button", name="Change", exact=True).click()
+        await expect(page.get_by_text("Changed: watch.")).to_be_visible()
+        assert expected == set(api.get("/models/seen-watched").json()["config"]["watch"])
+        await expect(page.get_by_label("Class mean", exact=True)).to_be_checked(checked="class_mean" in expected)
+
+
 async def test_names_labels_and_texts_are_never_markup(look):
     """They appear exactly as sent, in tables, controls and downloads, and none of them runs."""
     page = await look("hostile", phone=True)

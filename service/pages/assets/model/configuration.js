@@ -80,7 +80,8 @@ function fieldsOf({ properties, $defs: defs }, { config, info }) {
     const possible = { class_costs: classes, retire_labels: classes, add_categories: false };
     possible.add_labels = classes && config.labels;
     const names = Object.keys(properties).filter((name) => possible[name] ?? true);
-    const made = names.map((name) => [name, entry(name, properties[name], { value: config[name], defs, known })]);
+    const valueOf = (name) => config[name] ?? null;
+    const made = names.map((name) => [name, entry(name, properties[name], { value: valueOf(name), defs, known })]);
     for (const [, own] of made) own.first = JSON.stringify(own.value());
     const grouped = ([, { element }]) => element.matches("fieldset");
     return [...made.filter((own) => !grouped(own)), ...made.filter(grouped)];

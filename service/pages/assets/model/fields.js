@@ -138,9 +138,10 @@ export function entered(entries) {
 }
 
 /** An object of fields; one that may be null is switched on and off. */
-function whole(path, schema, { value = null, ...given }, labelOf) {
+function whole(path, schema, { value, ...given }, labelOf) {
     const inner = ([name, own]) => {
-        const below = { ...given, label: labelOf(name), value: value?.[name] };
+        // In an object that is off, what may be null is on: switched on, it is not empty.
+        const below = { ...given, label: labelOf(name), value: value ? (value[name] ?? null) : undefined };
         return [name, entry(`${path}.${name}`, own, below)];
     };
     const entries = Object.entries(schema.properties).map(inner);
