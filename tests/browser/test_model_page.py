@@ -158,6 +158,16 @@ async def test_a_watch_that_is_switched_on_again_has_its_tests(look, api):
         await expect(page.get_by_label("Class mean", exact=True)).to_be_checked(checked="class_mean" in expected)
 
 
+async def test_a_retired_label_is_no_true_label(look, api):
+    """Where labels are declared it is refused."""
+    body = {"task": "classification", "algorithm": "dfop", "features": ["a"], "labels": ["x", "y", "z"]}
+    rows = {"columns": ["a"], "data": [[1.0], [2.0], [3.0]], "labels": ["x", "y", "z"]}
+    streams.taught(api, "seen-retired", body, rows)
+    api.patch("/models/seen-retired", json={"retire_labels": ["z"]}).raise_for_status()
+    page = await look("seen-retired")
+    await expect(page.locator("#hand .label-button")).to_have_text(["x", "y"])
+
+
 async def test_names_labels_and_texts_are_never_markup(look):
     """They appear exactly as sent, in tables, controls and downloads, and none of them runs."""
     page = await look("hostile", phone=True)

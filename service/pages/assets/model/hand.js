@@ -82,7 +82,8 @@ export class Hand {
     drawTeaching({ config, info }) {
         if (config.algorithm === "observer") return fill(this.place, h("p.muted", OBSERVER));
         const { task, labels: declared } = config;
-        const labels = labelsOf({ config, info });
+        const refused = declared ? (info.retired_labels ?? []) : []; // of others, a retired one is learned anew
+        const labels = labelsOf({ config, info }).filter((own) => !refused.includes(own));
         this.levelField.hidden = task !== "regression";
         const written = JSON.stringify([task, declared, labels]);
         if (written === this.written) return;
