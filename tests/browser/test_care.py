@@ -21,6 +21,7 @@ async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
     await page.get_by_role("button", name="New model").first.click()
     dialog = page.get_by_role("dialog")
     await expect(dialog.get_by_label("Label column")).to_be_hidden()
+    await expect(dialog).to_contain_text("decimal points")
     await axe(page)
     await dialog.get_by_label("Name", exact=True).fill("care-taken")
     await dialog.get_by_role("button", name="Create").click()

@@ -47,7 +47,7 @@ export function newModel() {
         field("Name", name, { path: "name", help: "Letters, digits, dots, dashes and underscores." }),
         field("What it predicts", task, { path: "task" }),
         labelsField,
-        field("Learn a file first (optional)", file, { help: "CSV in UTF-8 with a header." }),
+        field("Learn a file first (optional)", file, { help: "CSV in UTF-8, a header, decimal points." }),
         columnField,
         said,
         h("div.row.end", h("button.button", { on: { click: () => dialog.close() } }, "Cancel"), submit),
