@@ -119,8 +119,8 @@ def shortened(texts: Sequence[str], most: int) -> list[str]:
     return [*texts] if len(texts) <= most else [*texts[:most], f"and {len(texts) - most:,} more"]
 
 
-def suggested(given: str, known: Iterable[str], prefix: str = "") -> str:
-    """``; did you mean load?`` if a known name is similar, else nothing."""
+def suggested(given: str, known: Iterable[str]) -> str:
+    """``; did you mean 'load'?`` if a known name is similar, else nothing."""
     by_letters = {name.lower(): name for name in known}
     near = get_close_matches(given.lower(), by_letters, 1)
-    return f"; did you mean {prefix}{by_letters[near[0]]}?" if near else ""
+    return f"; did you mean {by_letters[near[0]]!r}?" if near else ""

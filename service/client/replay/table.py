@@ -146,8 +146,8 @@ class Table:
     def _need(self, columns: Sequence[str], names: Sequence[str]) -> None:
         for name in names:
             if columns.count(name) != 1:
-                times, shown = "several columns" if name in columns else "no column", shortened(columns, NAMES_SHOWN)
-                meant = suggested(name, columns)
+                times, meant = ("several columns", "") if name in columns else ("no column", suggested(name, columns))
+                shown = shortened([*map(repr, columns)], NAMES_SHOWN)
                 raise Failed(f"{self.name} has {times} {name!r}; its columns are {', '.join(shown)}{meant}")
 
     def batches(self, size: int) -> Iterator[Batch]:
@@ -197,6 +197,8 @@ class Table:
         self.form = f"{DELIMITERS.get(sep, repr(sep))} between cells, {encoding.removesuffix('-sig')}"
         with io.TextIOWrapper(buffered, encoding, newline="") as text:
             reader = csv.DictReader(text, strict=True, delimiter=sep)
+            while reader.fieldnames == []:  # a blank line before the header
+                reader.fieldnames = None
             self._header = [*(reader.fieldnames or ())]
             for cells in reader:
                 place = f"line {reader.line_num}"
@@ -234,6 +236,6 @@ def _encoding(head: bytes) -> str:
 def _delimiter(text: str) -> str:
     """Guess the separator from the header; in rows a comma may be a decimal one."""
     try:
-        return csv.Sniffer().sniff(text.partition("\n")[0], "".join(DELIMITERS)).delimiter
+        return csv.Sniffer().sniff(text.lstrip("\r\n").partition("\n")[0], "".join(DELIMITERS)).delimiter
     except csv.Error:
         return ","

@@ -116,7 +116,7 @@ def test_costs_decide_table_and_chart(tmp_path: Path, compare: Shell, monkeypatc
     dear = ["--cost", "fail=20", "--cost", "fial=3"]
     status, said, complained = compare(file, "--algorithms", "dfop,rls", *dear)
     assert (0, "") == (status, complained)
-    assert "no row is labelled `fial`: its cost has no effect; did you mean fail?" in said
+    assert "no row is labelled `fial`: its cost has no effect; did you mean 'fail'?" in said
     table = said[said.index("mean cost") :].splitlines()
     assert ["always", "dfop", "rls"] == sorted(line.split()[0] for line in table[2:5])
     drawn = (tmp_path / "compare-dear.svg").read_text()

@@ -248,7 +248,7 @@ def test_what_is_not_there(tmp_path: Path, shell: Shell, url: str) -> None:
     some = stream(tmp_path / "some.csv")
     for arguments, reason in (
         ([tmp_path / "none.csv"], "No such file"),
-        ([some, "--drop", "day", "--id", "day"], "some.csv has no column 'day'; its columns are a, b, y"),
+        ([some, "--drop", "day", "--id", "day"], "some.csv has no column 'day'; its columns are 'a', 'b', 'y'"),
         ([some, "--encoding", "nonsense"], "unknown encoding: nonsense"),
         ([some, "--url", "http://127.0.0.1:9"], "cannot reach http://127.0.0.1:9"),
         ([some, "--algorithm", "no", "--url", url], "algorithm: is not known (auto, "),

@@ -134,13 +134,14 @@ def test_other_forms_of_csv(packed: bool, tmp_path: Path) -> None:
     [
         (b"", "has no rows"),
         (b"a,y\n", "has no rows"),
-        (b"a,b,c\n1,2,3\n", "has no column 'y'; its columns are a, b, c"),
-        (b"a,b,Y\n1,2,3\n", "did you mean Y?"),
-        (b"y,y\n1,2\n", "has several columns 'y'"),
+        (b"a,b,c\n1,2,3\n", "has no column 'y'; its columns are 'a', 'b', 'c'"),
+        (b"a,b, Y\n1,2,3\n", "its columns are 'a', 'b', ' Y'; did you mean ' Y'?"),
+        (b"yy,yy\n1,2\n", "has no column 'y'; its columns are 'yy', 'yy'; did you mean 'yy'?"),
+        (b"y,y\n1,2\n", "has several columns 'y'; its columns are 'y', 'y'\n"),
         (b"a,a,y\n1,2,3\n", "has several columns 'a'"),
         (b"a,,y\n1,2,3\n", "column 2 has no name in the header"),
         (b"a,y\n1,0\n1,0,7\n", "line 3: not 2 cells, as the header has"),
-        (b"A title\na,y\n1,0\n", "no column 'y'; its columns are A title"),
+        (b"A title\na,y\n1,0\n", "no column 'y'; its columns are 'A title'"),
         (gzip.compress(b"a,y\n1,0\n", mtime=0)[:-9], "cannot be read"),
         (b'a,y\n"1,0\n', "cannot be read"),
         (b"a,y\n" + b"1,0\n" * 400_000 + b"\xff,0\n", "--encoding names another one"),
@@ -153,7 +154,7 @@ def test_a_file_that_cannot_be_read(content: bytes, reason: str, tmp_path: Path)
     file.write_bytes(content)
     with pytest.raises(Failed) as failed:
         rows(read(file))
-    assert reason in str(failed.value)
+    assert reason in f"{failed.value}\n"
     assert 1 == len(str(failed.value).splitlines())
 
 
@@ -186,6 +187,16 @@ def test_quoted_cells_survive(tmp_path: Path) -> None:
     found = [*csv.reader(batch.body.decode().splitlines(keepends=True))]
     assert [["a", "b", "y"], ["1;5", 'x "y"\r\nz', "0"], ["", "2", "1"]] == found
     assert ["line 3", "line 4"] == [place for _, place in batch.rows]
+
+
+@pytest.mark.parametrize("blank", ["\n\n", "\r\n\r\n", "\ufeff\n"])
+def test_blank_lines_before_the_header_are_no_header(blank: str, tmp_path: Path) -> None:
+    """They are counted as an editor does, and the separator is that of the header."""
+    file = tmp_path / "blank.csv"
+    file.write_bytes(f"{blank}a;y\n1,5;UP\n".encode())
+    (batch,) = read(file).batches(10)
+    assert b"a,y\r\n1.5,UP\r\n" == batch.body
+    assert [f"line {blank.count(chr(10)) + 2}"] == [place for _, place in batch.rows]
 
 
 def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
