@@ -14,7 +14,7 @@ from typer import BadParameter, FileTextWrite, Option
 
 from service.client import private
 from service.client.display import counted, grid
-from service.client.options import Params, model_name, param_of
+from service.client.options import Params, matching, model_name, param_of
 from service.client.replay import chart, report
 from service.client.replay.file_pass import FileOptions, FilePass
 from service.client.replay.report import Entrant
@@ -31,6 +31,8 @@ USUAL = {
 MEANS = ("accuracy", "log_loss", "mse", "mae", "bias")
 """Metrics that are means over the rows with a prediction, so that those of several requests can be combined."""
 
+of_columns = matching("(?!sparse_dfop$).*", "for files: it learns named sparse rows, which are sent as JSON")
+
 
 def entrants_of(text: str) -> list[Entrant]:
     """Parse algorithms with parameters, and name each: ``dfop,dfop:forgetting_rate=0.01`` are dfop and dfop-2."""
@@ -39,6 +41,7 @@ def entrants_of(text: str) -> list[Entrant]:
         algorithm, *params = each.split(":")
         if not algorithm:
             raise BadParameter(f"{text!r} names no algorithm between two commas")
+        of_columns(algorithm)
         same = sum(one.algorithm == algorithm for one in found)
         found.append(Entrant(f"{algorithm}-{same + 1}" if same else algorithm, algorithm, dict(map(param_of, params))))
     return found
@@ -47,7 +50,10 @@ def entrants_of(text: str) -> list[Entrant]:
 def replay(
     *,
     given: FileOptions,
-    algorithm: Annotated[str | None, Option(metavar="ID", help="As GET /algorithms lists them; default: auto.")] = None,
+    algorithm: Annotated[
+        str | None,
+        Option(metavar="ID", callback=of_columns, help="Of GET /algorithms, but sparse_dfop; default: auto."),
+    ] = None,
     param: Params = None,
     row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Row ids; each is learned once.")] = None,
     predictions: Annotated[

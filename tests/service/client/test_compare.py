@@ -94,7 +94,7 @@ def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None
     [
         (["--algorithms", "rls,forest"], "forest: "),
         (["--algorithms", "rls,dfop:rate=3"], "params.rate"),
-        (["--algorithms", "rls,sparse_dfop"], "sparse_dfop cannot challenge"),
+        (["--algorithms", "rls,observer"], "observer predicts nothing that could be compared"),
         (["--task", "regression"], "is not a number"),
     ],
 )
@@ -246,6 +246,16 @@ def test_algorithms_are_named_with_their_parameters() -> None:
     for wrong in ("a,,b", "a:b", ""):
         with pytest.raises(BadParameter):
             entrants_of(wrong)
+
+
+@pytest.mark.parametrize(
+    "asked", [["replay", "--algorithm", "sparse_dfop"], ["compare", "--algorithms", "rls,sparse_dfop:sparsity=5"]]
+)
+def test_an_algorithm_of_sparse_rows_learns_no_file(asked: list[str], shell: Shell) -> None:
+    """It is refused before the file is read."""
+    status, _, complained = shell(*asked, "none.csv", "--label", "y")
+    assert 2 == status
+    assert "is not for files: it learns named sparse rows" in " ".join(complained.replace("│", " ").split())
 
 
 def test_costs_are_named_by_labels() -> None:
