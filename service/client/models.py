@@ -89,7 +89,7 @@ def show(*, name: Name, as_json: Json = False, service: Service) -> None:
         "features": _named(features["current"]) or "those of the first row",
         "next features": _named(features["next"] or ()),
         "rows of the overlap": features["overlap_rows"],
-        "labels": shortened([spelt(one) for one in labels_of(model)], FEATURES),
+        "labels": shortened([spelt(one) or "(empty)" for one in labels_of(model)], FEATURES),
         "scores": _scores(model["metrics"]) if model["rows"] else None,
         **_heaviest("experts", info.get("experts")),
         **_heaviest("after the change of features", features["ensemble"]),

@@ -168,6 +168,24 @@ async def test_a_retired_label_is_no_true_label(look, api):
     await expect(page.locator("#hand .label-button")).to_have_text(["x", "y"])
 
 
+async def test_an_empty_label_is_seen(look, api):
+    """On its button, in the probabilities and as a row and a column of the tables."""
+    body = {"task": "classification", "algorithm": "dfop", "features": ["a"], "labels": ["", "x"]}
+    streams.taught(api, "seen-empty", body, {"columns": ["a"], "data": [[-1.0], [2.0]] * 9, "labels": ["", "x"] * 9})
+    page = await look("seen-empty")
+    await page.get_by_label("a", exact=True).fill("-1")
+    await page.get_by_role("button", name="Teach: (empty)").click()
+    await expect(page.get_by_text("Learned, as row 19.")).to_be_visible()
+    await expect(page.locator(".prediction-value")).to_have_text("(empty)")
+    await expect(page.get_by_role("list", name="Probabilities").get_by_text("(empty)")).to_be_visible()
+    await tab(page, "Quality")
+    await expect(page.get_by_role("table", name="Scores by class").get_by_role("rowheader")).to_have_text(
+        ["(empty)", "x"]
+    )
+    heads = page.get_by_role("table", name="Rows by label").locator("thead th")
+    await expect(heads).to_contain_text(["prediction", "(empty)", "x"])
+
+
 async def test_names_labels_and_texts_are_never_markup(look):
     """They appear exactly as sent, in tables, controls and downloads, and none of them runs."""
     page = await look("hostile", phone=True)

@@ -74,6 +74,9 @@ export function bytes(size) {
     return size < 1024 * 1024 ? `${(size / 1024).toFixed(1)} KiB` : `${(size / 1024 / 1024).toFixed(1)} MiB`;
 }
 
+/** A label as text; one that is empty is seen. */
+export const labelText = (label) => (label === "" ? "(empty)" : String(label));
+
 /** Text cut to a length, with an ellipsis. */
 export function clipped(text, most) {
     const all = String(text);

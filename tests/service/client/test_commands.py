@@ -250,6 +250,12 @@ def test_how_long_ago(seconds: int, shown: str) -> None:
     assert shown == ago((datetime.now(UTC) - timedelta(seconds=seconds)).isoformat())
 
 
+def test_an_empty_label_is_seen(shell: Shell, url: str) -> None:
+    """Among the others, as on the pages."""
+    httpx.put(f"{url}/models/blank", json={"task": "classification", "labels": ["", "x"]}).raise_for_status()
+    assert "(empty), x" in shell("show", "blank")[1]
+
+
 def test_what_a_terminal_would_obey_is_replaced(shell: Shell, url: str) -> None:
     """A description with escape sequences is shown without them."""
     httpx.put(f"{url}/models/sly", json={"task": "regression", "description": "\x1b[2Jgone [bold]x"}).raise_for_status()

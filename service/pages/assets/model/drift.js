@@ -3,7 +3,7 @@
 
 import { Frame, more, numbersAt, scrolledTable } from "../charts/frame.js";
 import { fact, fill, folded, h } from "../dom.js";
-import { ago, number, rowsText, when, whole } from "../format.js";
+import { ago, labelText, number, rowsText, when, whole } from "../format.js";
 import { actionOf, eventSentence, markSentence } from "./words.js";
 
 const CONTESTED = " The model and each challenger test separately; a line shows the model’s alarm, if any.";
@@ -106,7 +106,7 @@ function movedTable(features) {
 }
 
 function alarmList({ alarm_count: count, alarms }) {
-    const text = (label) => (label === null ? null : String(label));
+    const text = (label) => (label === null ? null : labelText(label));
     const cells = (own) => [own.row, own.kind, text(own.class), own.features[0]?.name];
     const heads = ["row", "test", "class", "feature that moved most"];
     const table = scrolledTable("Later alarms", heads, alarms.map(cells));

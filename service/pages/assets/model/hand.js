@@ -2,7 +2,7 @@
 
 import { address, json } from "../api.js";
 import { fill, folded, h, select, textInput } from "../dom.js";
-import { number, percent, whole } from "../format.js";
+import { labelText, number, percent, whole } from "../format.js";
 import { keyHeader } from "../key.js";
 import { actionButton, actionForm, needing, sayer, tell } from "./actions.js";
 import { ROUNDED, answered, field, isExact, refusable, typed } from "./fields.js";
@@ -82,8 +82,7 @@ export class Hand {
     drawTeaching({ config, info }) {
         if (config.algorithm === "observer") return fill(this.place, h("p.muted", OBSERVER));
         const { task, labels: declared } = config;
-        const refused = declared ? (info.retired_labels ?? []) : []; // of others, a retired one is learned anew
-        const labels = labelsOf({ config, info }).filter((own) => !refused.includes(own));
+        const labels = labelsOf({ config, info }).filter((own) => !declared || !info.retired_labels?.includes(own));
         this.levelField.hidden = task !== "regression";
         const written = JSON.stringify([task, declared, labels]);
         if (written === this.written) return;
@@ -97,10 +96,10 @@ export class Hand {
         const labels = all.filter(isExact);
         const left = labels.length < all.length && h("p.help", ROUNDED);
         const button = (label) => {
-            const how = { kind: ".label-button", said: this.said, name: `Teach: ${label}` };
-            return actionButton(String(label), () => this.teach(label), how);
+            const how = { kind: ".label-button", said: this.said, name: `Teach: ${labelText(label)}` };
+            return actionButton(labelText(label), () => this.teach(label), how);
         };
-        const options = labels.map((own, at) => [at, String(own)]);
+        const options = labels.map((own, at) => [at, labelText(own)]);
         const choice = () => this.labelForm(select(options, 0, { "aria-label": "True label" }), (at) => labels[at]);
         const known = labels.length <= BUTTONS_MAX ? h("div.row", labels.map(button)) : choice();
         if (declared) return [known, left];

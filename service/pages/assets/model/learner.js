@@ -5,7 +5,7 @@ import { bars } from "../charts/bars.js";
 import { Frame } from "../charts/frame.js";
 import { LineChart } from "../charts/line.js";
 import { byId, fact, fill, folded, h } from "../dom.js";
-import { clipped, number, rowsText } from "../format.js";
+import { clipped, labelText, number, rowsText } from "../format.js";
 
 const LINES_MAX = 7;
 const TONES = Array.from({ length: LINES_MAX }, (_, at) => `series-${at + 1}`);
@@ -74,7 +74,7 @@ function expertOf({ expert, weight, resting, accuracy = null, mse = null }) {
 }
 
 function factsOf({ info }) {
-    const name = (at) => `Gaussian of ${clipped(info.labels[at], 20)}, rows`;
+    const name = (at) => `Gaussian of ${clipped(labelText(info.labels[at]), 20)}, rows`;
     const rows = ({ mean_rows: mean }, at) => fact(name(at), number(mean, 0));
     const known = Object.entries(FACTS).filter(([key]) => typeof info[key] === "number");
     const gaussians = (info.gaussians ?? []).slice(0, GAUSSIANS_MAX).map(rows);

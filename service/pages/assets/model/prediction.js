@@ -3,7 +3,7 @@
 import { bars } from "../charts/bars.js";
 import { more } from "../charts/frame.js";
 import { fact, folded, h } from "../dom.js";
-import { number, percent, share } from "../format.js";
+import { labelText, number, percent, share } from "../format.js";
 
 const SHOWN_MAX = 12;
 
@@ -21,13 +21,14 @@ export function predictionShown(answer, before, level) {
 /** A prediction as text; there is none before the first label is known. */
 export function valueOf(prediction) {
     if (prediction === null || prediction === undefined) return "no label is known yet";
-    return typeof prediction === "number" ? number(prediction, 4) : String(prediction);
+    return typeof prediction === "number" ? number(prediction, 4) : labelText(prediction);
 }
 
 function probabilities(found, before) {
     const list = Object.entries(found).sort(([, one], [, other]) => other - one);
     const text = (value) => (value > 0.5 ? share(value) : number(value)); // neither is ever 0 or 1
-    const bar = ([name, value]) => ({ name, value, text: text(value), note: before && `was ${text(before[name])}` });
+    const note = (name) => before && `was ${text(before[name])}`;
+    const bar = ([name, value]) => ({ name: labelText(name), value, text: text(value), note: note(name) });
     const shown = list.slice(0, SHOWN_MAX).map(bar);
     return [bars(shown, { label: "Probabilities", most: 1 }), more(list.length - SHOWN_MAX, "more")];
 }
@@ -64,7 +65,7 @@ function contributions({ base, features, sampled }, { prediction, probabilities:
 function experts(list) {
     const said = ({ prediction, probabilities: own }) => {
         const [top] = Object.entries(own ?? {}).sort(([, one], [, other]) => other - one); // none before the first row
-        return top ? `${top[0]} (${number(top[1], 2)})` : valueOf(prediction);
+        return top ? `${labelText(top[0])} (${number(top[1], 2)})` : valueOf(prediction);
     };
     const sorted = [...list].sort((one, other) => other.weight - one.weight).slice(0, SHOWN_MAX);
     const shown = sorted.map((own) => ({ name: own.expert, value: own.weight, text: said(own) }));

@@ -5,7 +5,7 @@ import { bars } from "../charts/bars.js";
 import { Frame, more, named, scrolledTable } from "../charts/frame.js";
 import { ReliabilityChart } from "../charts/reliability.js";
 import { byId, choice, fill, h } from "../dom.js";
-import { number, percent, share, signed } from "../format.js";
+import { labelText, number, percent, share, signed } from "../format.js";
 import { what } from "../what.js";
 import { BASELINES, SCORES, termed } from "./words.js";
 
@@ -99,7 +99,7 @@ function classTable(all) {
     /** A number with a bar behind it, from 0 to 1. */
     const meter = (value) => h("span.meter", { style: { "--share": `${100 * (value ?? 0)}%` } }, share(value));
     const rows = all.slice(0, CLASSES_SHOWN).map(([name, { support, precision, recall, f1 }]) => [
-        named(name),
+        named(labelText(name)),
         Math.round(support),
         h("td.num", share(whole ? support / whole : null)),
         ...[precision, recall, f1].map((value) => h("td.num", meter(value))),
@@ -115,7 +115,7 @@ function classTable(all) {
 function confusionTable(confusion) {
     const { columns, rows } = confusionNumbers(confusion);
     const kind = `.confusion${rows.length > ROOMY_MAX ? ".confusion-many" : ""}`;
-    return scrolledTable("Rows by label and prediction", columns, rows.map(heatRow), kind, ".tall");
+    return scrolledTable("Rows by label and prediction", columns.map(labelText), rows.map(heatRow), kind, ".tall");
 }
 
 /** A list per label, with a number per prediction; the last one may be of all other classes. */
@@ -135,7 +135,7 @@ function heatRow([name, ...counts], own) {
             h("span.heat-share", all ? share.toFixed(2) : "–"),
         );
     };
-    return [named(name), ...counts.map(cell)];
+    return [named(labelText(name)), ...counts.map(cell)];
 }
 
 function errorParts(model) {

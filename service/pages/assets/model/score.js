@@ -4,7 +4,7 @@ import { bars } from "../charts/bars.js";
 import { LineChart, wide } from "../charts/line.js";
 import { comparison } from "../comparison.js";
 import { choice, fact, fill, h, patch } from "../dom.js";
-import { number, rowsText, share } from "../format.js";
+import { labelText, number, rowsText, share } from "../format.js";
 import { markDetails } from "./drift.js";
 import { BASELINES, SCORES, markLabel, scoreOf, termed } from "./words.js";
 
@@ -184,7 +184,7 @@ function servedText(found) {
 function costsText(costs) {
     if (!costs) return null;
     const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
-    const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${label} ${number(cost)}`);
+    const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${labelText(label)} ${number(cost)}`);
     const past = "Earlier rows also count at these costs.";
     return h("p.muted.small", `Cost of a miss: ${shown.join(", ")}, others 1. ${past}`);
 }

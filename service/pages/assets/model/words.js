@@ -1,7 +1,7 @@
 // How the page says things: names of scores, marks and events in words.
 
 import { h } from "../dom.js";
-import { clipped, number } from "../format.js";
+import { clipped, labelText, number } from "../format.js";
 import { what } from "../what.js";
 
 /** Scores by their names in the API: what they are called. */
@@ -103,7 +103,7 @@ export function eventSentence(event) {
     return `The mean of ${first.name}${rows} moved from ${number(first.before)} to ${number(first.after)}${also}.`;
 }
 
-const inClass = (label) => (label === null || label === undefined ? "" : ` in class ${label}`);
+const inClass = (label) => (label === null || label === undefined ? "" : ` in class ${labelText(label)}`);
 
 export function actionOf(event) {
     const done = ACTIONS[event.action] ?? event.action;
