@@ -5,8 +5,8 @@ An error |e| = m 2^x with m in [1, 2) lies in octave x, which is cut into 16 bin
     bin = 16 (x + 64) + floor(16 (m - 1))        x from -64 to 63
 
 The reported median (of an even number the lower one) is the middle of its bin, at most 1/32 (3.2 %) away. Errors below
-2^-64 (5e-20) count as 0, those of 2^64 (2e19) and more are in the last bin. Bins depend on mantissa and exponent alone:
-no logarithm, no round-off.
+2^-64 (5e-20) count as 0, unless all are that small; those of 2^64 (2e19) and more are in the last bin, whose median is
+unknown. Bins depend on mantissa and exponent alone: no logarithm, no round-off.
 
 Counts (2, 1 + 16 k), overall and fading, are those of 0 and of k octaves, from a first one on.
 """
@@ -53,13 +53,17 @@ def covering(counts: Floats, first: int, sizes: Floats) -> tuple[Floats, int]:
     return wider, low
 
 
-def median(counts: Floats, first: int) -> float:
-    """The median of the errors counted (1 + 16 k,); NaN where there are none."""
+def median(counts: Floats, first: int, mean: float) -> float:
+    """The median of the errors counted (1 + 16 k,), whose exact mean is given; NaN if there are none, or it is unknown:
+    in the last bin, or where all errors are below the first one but not 0.
+    """
     total = counts.sum()
     if not total:
         return math.nan
     place = int(np.searchsorted(counts.cumsum(), total / 2))
     if place == 0:
-        return 0.0
+        return math.nan if len(counts) == 1 and mean > 0.0 else 0.0
     octave, part = divmod(min(place, len(counts) - 1) - 1, PER_OCTAVE)
+    if (first + octave, part) == (OCTAVES - 1, PER_OCTAVE - 1):
+        return math.nan
     return math.ldexp(1.0 + (part + 0.5) / PER_OCTAVE, first + octave + _LOWEST)

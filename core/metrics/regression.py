@@ -297,7 +297,7 @@ class RegressionMetrics(PrequentialMetrics):
     def _spans(self) -> dict[str, NumberSpan]:
         rows, weights, s = self.series[:, SERIES_ROWS], self.series[:, SERIES_FADING], self.scalars
         means = np.where(rows[:, None] > 0.0, self.series[:, SQUARE:SERIES_FADING], math.nan)
-        middle = median(self.errors[0], int(s[OCTAVE]))
+        middle = median(self.errors[0], int(s[OCTAVE]), means[MODEL, 1])
         overall = NumberSpan(means, means[MODEL, 2], s[VAR], middle, int(rows[BASELINE]))
 
         ring = self.ring[: min(self.rows, self.window)]
@@ -308,7 +308,7 @@ class RegressionMetrics(PrequentialMetrics):
 
         known, baseline = np.where(weights > 0.0, weights, math.nan), round(float(weights[BASELINE]), DIGITS)
         means = self.series[:, SERIES_FADING + SQUARE :] / known[:, None]
-        middle = median(self.errors[1], int(s[OCTAVE]))
+        middle = median(self.errors[1], int(s[OCTAVE]), means[MODEL, 1])
         fading = NumberSpan(means, means[MODEL, 2], s[F_DEV] / known[MODEL], middle, baseline)
         return {"overall": overall, "window": window, "fading": fading}
 

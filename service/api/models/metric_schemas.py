@@ -182,7 +182,8 @@ class Scores(BaseModel):
     r2: float | None = Field(None, description="1 - mse / variance of the labels.")
     bias: float | None = Field(None, description="Mean of prediction minus label.")
     median_ae: float | None = Field(
-        None, description="Median absolute error: exact in `window`, otherwise within 3.2 percent."
+        None,
+        description="Median absolute error: exact in `window`, else within 3.2 percent; null outside 5e-20 to 2e19.",
     )
     coverage: dict[str, float | None] | None = Field(
         None,
