@@ -21,5 +21,7 @@ async def create(url: str, models: int) -> None:
         await connection.ask(("ZADD", INDEX, *(part for keys in made for part in (0, keys.member()))))
         shown = [Summary("dfop", "classification", 100 + at, at / models, 0.5, "steady") for at in numbers]
         records = zip(made, map(summaries.encode_first, shown), strict=True)
-        await connection.run([Call(_CREATE, (keys.meta,), (keys.incarnation, b"{}", one)) for keys, one in records])
+        await connection.run(
+            [Call(_CREATE, (keys.meta, keys.lost), (keys.incarnation, b"{}", one)) for keys, one in records]
+        )
     await connection.close()
