@@ -34,6 +34,9 @@ DOWN = "the store does not answer; the request may or may not have been carried 
 REFUSED = "the store does not answer; this request has changed nothing: send it again"
 PROBE_S = 0.2  # pause between pings of a store that is down
 BACKOFF_S = 0.02  # pause after a pipeline that failed
+IDS_AT_ONCE = 10_000
+"""Most ids of one tick's appends, which take the store some 30 ms; one append may have more, and then goes first."""
+FEW_IDS_BYTES = 2**16  # smaller appends have few ids, which are not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,20 @@ class Committer:
                 ticket.large_bytes = large
             ticket.deadline = self._now() + self._timeout_s + ticket.large_bytes / LARGE_BYTES_PER_S
             tickets.append(ticket)
-        return tickets
+        return self._those_that_go(tickets) if len(tickets) > 1 else tickets
+
+    def _those_that_go(self, tickets: list[Ticket]) -> list[Ticket]:
+        """The tickets of this tick; what has many ids goes with a later one if these would keep the store too long."""
+        going, ids = list[Ticket](), 0
+        for ticket in tickets:
+            if ticket.append.size > FEW_IDS_BYTES:
+                more = sum(len(segment.ids) for segment in ticket.append.segments)
+                if ids and ids + more > IDS_AT_ONCE:
+                    self._again.append(ticket)
+                    continue
+                ids += more
+            going.append(ticket)
+        return going
 
     def _parks(self, each: Source | Ticket, name: str) -> bool:
         """Whether its server has a pipeline under way; if so, park it until that ends."""

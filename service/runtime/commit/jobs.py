@@ -162,7 +162,7 @@ def _skipping(segment: Segment, skip: tuple[int, ...]) -> Segment:
 
 
 TICK_SEGMENTS_MAX = SEGMENTS_MAX  # most requests of one model in one append, which makes one entry of its log
-TICK_BYTES_MAX = 4 * 2**20
+TICK_BYTES_MAX = 2**20
 """Most bytes of one model in one append, which the store processes in one go; a larger request goes alone."""
 TICK_FLOPS_MAX = 1e10  # most floating-point operations of one append, a few seconds; a larger request goes alone
 ATTEMPTS_MAX = 5  # how often a request may be put back because its replica had to reload

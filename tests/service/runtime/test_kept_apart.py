@@ -53,6 +53,40 @@ async def test_an_append_whose_reply_was_lost_is_not_told_to_have_failed():
     assert [(StoreDown, DOWN)] == [(type(error), error.detail) for error in told]
 
 
+async def test_batches_with_many_ids_go_one_after_the_other():
+    """The store takes long for each, and serves nobody meanwhile; small appends do not wait for them."""
+    sent, many = [], SimpleNamespace(size=2**20, nbytes=2**19, segments=(SimpleNamespace(ids=("id",) * 6000),))
+
+    class Log:
+        def node_key(self, _):
+            return ""
+
+        async def append(self, appends, *_, **__):
+            sent.append([append.size for append in appends])
+            await asyncio.sleep(0)
+            return [StoreFull("writes fail")] * len(appends)
+
+    class Source:
+        def __init__(self, append):
+            self.name, self.append, self.errors = "m", append, []
+
+        def next_append(self):
+            return Ticket(self, self.append)
+
+        def lost(self, error):
+            self.errors.append(error)
+
+    committer = Committer(Log(), Stats(), CommitLimits(10, 10, 1, 1, 1, 2.0), ping=None)
+    sources = [Source(many), Source(many), Source(SimpleNamespace(size=1)), Source(many)]
+    for source in sources:
+        committer.ready(source)
+    running = asyncio.create_task(committer.run())
+    await until(lambda: all(source.errors for source in sources))
+    running.cancel()
+    assert [[2**20, 1], [2**20], [2**20]] == sent
+    assert [1] * 4 == [len(source.errors) for source in sources]
+
+
 async def test_answers_that_come_during_a_round_go_with_the_next(monkeypatch):
     """Also of a model of which the round had none, as a snapshot had stored them."""
     monkeypatch.setattr(answerer, "RECORD_S", 0.0)
