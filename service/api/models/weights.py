@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Query
@@ -10,23 +10,24 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core.contract import Weights
+from core.contract import Floats, Header, Weights
 from core.features import SparseSchema
 from core.features.labels import key
 from core.features.sparse_schema import check_names
-from core.learners.dfop.sparse import Recovered, names_bound, recover_all, sparsity_bound
+from core.learners.dfop.sparse import names_bound, recover_all, sparsity_bound
 from core.model import Model, read
-from core.problems import Invalid
+from core.problems import Invalid, Problem
 from service.api.http.context import Context, Ctx, Text, within
 from service.api.http.route import READ, Route
-from service.api.models.documents import NOT_MODIFIED, chosen, json_of, not_modified, stamp, tag_of, tagged
+from service.api.models.documents import NOT_MODIFIED, chosen, encode, json_of, not_modified, stamp, tag_of, tagged
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
-from service.errors import RequestConflict
+from service.errors import RequestConflict, TooLarge
 from service.runtime.replicas.replica import Replica
-from service.runtime.threads import turn
+from service.runtime.threads import in_thread_if_large, turn
 
 router = APIRouter(route_class=Route, tags=["models"])
+NUMBERS_MAX = 1_000_000  # most numbers in an answer
 
 
 class WeightsAnswer(BaseModel):
@@ -70,19 +71,23 @@ async def show_weights(
     `gdfop`, `rls`). After a change of features, they are the experts' weights over the present columns, averaged by the
     experts' shares in the predictions; `share` says how much of them is linear. For a model of named sparse rows, the
     weights over the given `names` (required; a URL holds 64 KB) are recovered from those of the projection; `residual`
-    is the share of the model that they leave unexplained. 422 if they cannot be recovered.
+    is the share of the model that they leave unexplained. 422 if they cannot be recovered; 413 if the answer is more
+    than a million numbers.
     """
     async with replica.held():
-        schema, same, tag = replica.model.prediction_schema, not_modified(request, replica), tag_of(replica)
+        model, same, tag = replica.model, not_modified(request, replica), tag_of(replica)
+        schema, document = model.prediction_schema, b""
         if schema is None:
-            answer = WeightsAnswer(weights={}, bias={}, **stamp(replica))
+            document = encode({"weights": {}, "bias": {}, **stamp(replica)})
         elif not isinstance(schema, SparseSchema):
-            answer = _read_off(replica, names, sparsity)
+            asked = await in_thread_if_large(model.nbytes, _asked, model, names, sparsity)
+            if same is None:
+                document = await in_thread_if_large(model.nbytes, _read_off, replica, *asked)
     if isinstance(schema, SparseSchema):  # the space of a sparse model never changes
         wanted = _names(names, schema)
         if same is None:
-            answer, tag = await _recovered(ctx, replica, schema, wanted, sparsity)
-    return same or tagged(json_of(answer.model_dump_json(exclude_unset=True).encode()), tag)
+            document, tag = await _recovered(ctx, replica, schema, wanted, sparsity)
+    return same or tagged(json_of(document), tag)
 
 
 def _linear(model: Model) -> Weights:
@@ -98,32 +103,54 @@ def _outputs(model: Model) -> list[str]:
     return ["value"] if model.config.task == "regression" else [key(label) for label in model.labels.labels]
 
 
-def _read_off(replica: Replica, names: str | None, sparsity: int | None) -> WeightsAnswer:
-    """Weights of the encoded columns of the features in use, and of the lag columns."""
-    found, known = _linear(replica.model), replica.model.own.row_columns
+def _asked(model: Model, names: str | None, sparsity: int | None) -> tuple[Weights, list[int], int]:
+    """The weights of a model, the positions of the columns to show, and how many of them per output."""
+    found, known = _linear(model), model.own.row_columns
     place = {name: at for at, name in enumerate(known)}
     columns = [place[name] for name in (known if names is None else chosen("names", names, place, "column"))]
-    most, outputs = len(columns), _outputs(replica.model)
+    most = len(columns)
     keep = most if sparsity is None else sparsity
     if keep > most:
         raise Invalid.of("sparsity", "is not a whole number in range", f">= 1 and <= {most}")
-    named = {
-        output: _largest(known, row, columns, keep) for output, row in zip(outputs, found.coefficients, strict=True)
-    }
-    answer = WeightsAnswer(weights=named, bias=dict(zip(outputs, found.bias.tolist(), strict=True)), **stamp(replica))
-    if (std := read.weight_deviations(replica.model.own)) is not None:
-        rows = zip(named, std.tolist(), strict=True)
-        answer.std = {output: {name: row[place[name]] for name in named[output]} for output, row in rows}
-    if (share := read.linear_share(replica.model.own)) is not None:
-        answer.share = share
-    return answer
+    return found, columns, keep
 
 
-def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -> dict[str, float]:
-    if keep < len(wanted):
-        order = np.argsort(-np.abs(row[wanted]), kind="stable")[:keep]
-        wanted = [wanted[at] for at in sorted(order)]
-    return {columns[at]: float(row[at]) for at in wanted}
+def _read_off(replica: Replica, found: Weights, columns: list[int], keep: int) -> bytes:
+    """Weights of the encoded columns of the features in use, and of the lag columns."""
+    model, outputs = replica.model, _outputs(replica.model)
+    known, std, share = model.own.row_columns, read.weight_deviations(model.own), read.linear_share(model.own)
+    _refuse_many(len(outputs) * (keep * (1 if std is None else 2) + 1))
+    kept = {output: _largest(row, columns, keep) for output, row in zip(outputs, found.coefficients, strict=True)}
+
+    def named(rows: Floats) -> dict[str, dict[str, float]]:
+        return {
+            output: {known[at]: value for at, value in zip(own, row[own].tolist(), strict=True)}
+            for (output, own), row in zip(kept.items(), rows, strict=True)
+        }
+
+    bias = dict(zip(outputs, found.bias.tolist(), strict=True))
+    answer = {"weights": named(found.coefficients), "bias": bias, **stamp(replica)}
+    if std is not None:
+        answer["std"] = named(std)
+    if share is not None:
+        answer["share"] = share
+    return encode(answer)
+
+
+def _largest(row: Floats, wanted: list[int], keep: int) -> list[int]:
+    """The positions of the ``keep`` largest of the wanted weights, in their order."""
+    if keep == len(wanted):
+        return wanted
+    order = np.argsort(-np.abs(row[wanted]), kind="stable")[:keep]
+    return [wanted[at] for at in sorted(order)]
+
+
+def _refuse_many(numbers: int) -> None:
+    """``TooLarge`` for an answer of more numbers than it may have."""
+    if numbers > NUMBERS_MAX:
+        detail = f"the weights are {numbers} numbers, of which an answer may have {NUMBERS_MAX}"
+        fewer = [("names", "only the weights of these"), ("sparsity", "only this many weights per output")]
+        raise TooLarge(detail, [Problem(name, "would make it smaller", remedy) for name, remedy in fewer])
 
 
 # ------------------------------------------------------------------------------------------------ named sparse rows
@@ -131,7 +158,7 @@ def _largest(columns: tuple[str, ...], row: Any, wanted: list[int], keep: int) -
 
 async def _recovered(
     ctx: Context, replica: Replica, schema: SparseSchema, names: Sequence[str], sparsity: int | None
-) -> tuple[WeightsAnswer, str]:
+) -> tuple[bytes, str]:
     """Weights of the requested names, recovered from those of the projection: seconds of work, in a thread.
 
     The tag names their version. ``Busy`` if earlier recoveries took longer than a request may wait.
@@ -139,22 +166,25 @@ async def _recovered(
     if sparsity is None:
         sparsity = min(sparsity_bound(schema.width, len(names)), replica.model.config.params["sparsity"])
     async with replica.held():
-        linear, outputs, tag = _linear(replica.model), _outputs(replica.model), tag_of(replica)
-        answer = WeightsAnswer(weights={}, bias={}, **stamp(replica))
+        linear, outputs, tag, shown = _linear(replica.model), _outputs(replica.model), tag_of(replica), stamp(replica)
     busy = "the weights of another model are being recovered"
     async with turn(ctx.recovering, ctx.engine.bounds.wait_timeout_s, busy):
-        found = await asyncio.to_thread(_recover, schema, names, linear, sparsity)
-    answer.weights = {
+        return await asyncio.to_thread(_recover, schema, names, linear, outputs, sparsity, shown), tag
+
+
+def _recover(
+    schema: SparseSchema, names: Sequence[str], linear: Weights, outputs: list[str], sparsity: int, shown: Header
+) -> bytes:
+    """The document with the weights of names, and with ``shown``, which says whose they are."""
+    found = recover_all(schema.projection.columns(names), linear.coefficients, sparsity)
+    _refuse_many(sum(int(np.count_nonzero(one.weights)) + 2 for one in found))
+    weights = {
         output: {name: weight for name, weight in zip(names, one.weights.tolist(), strict=True) if weight}
         for output, one in zip(outputs, found, strict=True)
     }
-    answer.bias = dict(zip(outputs, linear.bias.tolist(), strict=True))
-    answer.residual = {output: one.residual for output, one in zip(outputs, found, strict=True)}
-    return answer, tag
-
-
-def _recover(schema: SparseSchema, names: Sequence[str], linear: Weights, sparsity: int) -> list[Recovered]:
-    return recover_all(schema.projection.columns(names), linear.coefficients, sparsity)
+    bias = dict(zip(outputs, linear.bias.tolist(), strict=True))
+    residual = {output: one.residual for output, one in zip(outputs, found, strict=True)}
+    return encode({"weights": weights, "bias": bias, **shown, "residual": residual})
 
 
 def _names(given: str | None, schema: SparseSchema) -> list[str]:

@@ -159,7 +159,7 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
         codes.add(503)
     if "min_version" in given:
         codes.add(504)
-    if "diagonal" in given:  # the one answer of a read that may be too large
+    if given & {"diagonal", "sparsity"}:  # the answers of a read that may be too large
         codes.add(413)
     if "model" in given:
         codes.add(404)

@@ -7,9 +7,11 @@ import time
 import numpy as np
 import pytest
 
+from core.model import read
 from service.api.http.context import EFFECTS_AT_ONCE
-from service.api.models import effects, posterior
+from service.api.models import effects, posterior, weights
 from service.api.rows import predict
+from service.runtime import threads
 from tests.service.api_fixtures import RLS, columnar, features, problem
 
 SPARSE = {"algorithm": "sparse_dfop", "task": "regression", "params": {"compressed_dim": 8}}
@@ -18,12 +20,12 @@ SPARSE = {"algorithm": "sparse_dfop", "task": "regression", "params": {"compress
 async def test_least_squares(api):
     """Weights and covariance are those of the rows; the deviations of weights follow from them."""
     path = await api.learnt(RLS, rows=9)
-    found, weights = await api.get(f"{path}/posterior"), await api.get(f"{path}/weights")
+    found, linear = await api.get(f"{path}/posterior"), await api.get(f"{path}/weights")
     assert {"names", "weights", "covariance", "noise_variance", "norm", "version", "incarnation"} == set(found)
     assert ["a", "b", "bias"] == found["names"]
-    assert [*weights["weights"]["value"].values(), weights["bias"]["value"]] == found["weights"]["value"]
+    assert [*linear["weights"]["value"].values(), linear["bias"]["value"]] == found["weights"]["value"]
     std = np.sqrt(found["noise_variance"] * np.diag(found["covariance"]))
-    assert [*weights["std"]["value"].values()] == pytest.approx(std[:2].tolist())
+    assert [*linear["std"]["value"].values()] == pytest.approx(std[:2].tolist())
     few = await api.get(f"{path}/posterior?features=b&diagonal=true")
     assert [["b", "bias"], np.diag(found["covariance"])[1:].tolist()] == [few["names"], few["covariance"]]
     assert ["b"] == [*(await api.get(f"{path}/weights?names=b"))["std"]["value"]]
@@ -61,6 +63,41 @@ async def test_what_cannot_be_shown(api, monkeypatch):
     large = problem(await api.ask("GET", f"{path}/posterior"), 413)
     assert ["features", "diagonal"] == [one["field"] for one in large["errors"]]
     assert 200 == (await api.ask("GET", f"{path}/posterior?diagonal=true")).status_code
+
+
+async def test_more_weights_than_an_answer_may_have(api, monkeypatch):
+    """Deviations and the bias count, too; a wrong query is refused as such, and who has the version gets no answer."""
+    path = await api.learnt(RLS, rows=3)
+    monkeypatch.setattr(weights, "NUMBERS_MAX", 5)
+    whole = await api.ask("GET", f"{path}/weights")  # two weights, two deviations, a bias
+    assert 200 == whole.status_code
+    monkeypatch.setattr(weights, "NUMBERS_MAX", 4)
+    large = problem(await api.ask("GET", f"{path}/weights"), 413)
+    assert ["names", "sparsity"] == [one["field"] for one in large["errors"]]
+    for fewer in ("names=b", "sparsity=1"):
+        assert 200 == (await api.ask("GET", f"{path}/weights?{fewer}")).status_code
+    held = {"If-None-Match": whole.headers["ETag"]}
+    assert 304 == (await api.ask("GET", f"{path}/weights", headers=held)).status_code
+    problem(await api.ask("GET", f"{path}/weights?sparsity=3", headers=held), 422, "sparsity")
+
+
+async def test_the_weights_of_a_large_model_are_read_in_a_thread(api, monkeypatch):
+    """All that takes time in proportion to them: other requests do not wait for it."""
+    path, used = await api.learnt(RLS, rows=3), set()
+    monkeypatch.setattr(threads, "THREAD_BYTES", 0)
+
+    def noted(work):
+        def noting(*args):
+            used.add((work.__name__, threading.current_thread() is threading.main_thread()))
+            return work(*args)
+
+        return noting
+
+    for name in ("weights", "weight_deviations"):
+        monkeypatch.setattr(read, name, noted(getattr(read, name)))
+    monkeypatch.setattr(weights, "encode", noted(weights.encode))
+    await api.get(f"{path}/weights")
+    assert {("weights", False), ("weight_deviations", False), ("encode", False)} == used
 
 
 async def test_what_matters_comes_first(api):

@@ -11,6 +11,7 @@ HEAVY = {
     "json_body.decode", "json_body.read", "json_body.large", "read_table", "json_body.json_object",
     "save.from_bytes", "save.to_bytes", "hashlib.blake2b", "blake2b", "codec.encode",
     "codec.entry", "codec.decode", "classification_batch", "regression_batch", "large_answer",
+    "read.weights", "read.weight_deviations", "read.posterior",
 }  # fmt: skip
 """Calls that take time in proportion to a body, a state or an entry."""
 
@@ -44,6 +45,10 @@ GIVEN_TO_THREADS = {
     ("service/api/models/state.py", "_config", "save.from_bytes"),
     ("service/api/models/effects.py", "_document", "save.from_bytes"),
     ("service/store/states/pieces.py", "digest", "blake2b"),
+    ("service/api/models/weights.py", "_linear", "read.weights"),
+    ("service/api/models/weights.py", "_read_off", "read.weight_deviations"),
+    ("service/api/models/posterior.py", "_document", "read.posterior"),
+    ("service/api/models/effects.py", "_document", "read.posterior"),
 }  # fmt: skip
 """Functions that are themselves handed to the helper, or called by one that is."""
 

@@ -92,7 +92,7 @@ export class ModelDocuments {
     }
 
     refused(name, error) {
-        if (name !== "weights" || error.status !== 409) throw error;
+        if (name !== "weights" || ![409, 413].includes(error.status)) throw error; // there are none, or too many
         this.curved = this.docs.model.config.algorithm;
         this.take("weights", null);
     }
