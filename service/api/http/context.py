@@ -56,6 +56,7 @@ class Context:
     guard: Guard = field(default_factory=Guard)  # rejects cross-site requests if no keys are configured
     reader: BodyReader = field(default_factory=BodyReader)
     recovering: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while weights are recovered
+    listing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while a part of a list of models is rendered
     explaining: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(EFFECTS_AT_ONCE))
 
 

@@ -1,6 +1,8 @@
 """The list of models, in several orders."""
 
+import asyncio
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -21,6 +23,8 @@ router = APIRouter(route_class=Route)
 _encode = msgspec.json.Encoder().encode
 CURSOR = re.compile(rf"~([a-z]+):(-?[0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?):({NAME.pattern})")
 """A cursor of an order other than by name: the position of the last model of the previous page."""
+
+RENDERED_AT_ONCE = 100  # summaries rendered between two turns of the event loop's other tasks: a few milliseconds
 
 ListedPhase = Literal["steady", "overlap", "ensemble", "down"]
 Sort = Literal["name", "rows", "updated", "worst"]
@@ -140,7 +144,7 @@ async def list_models(
     else:
         models, place, age_s = await listing.by(sort, page.limit, _place(sort, page.cursor), wanted)
         following = None if place is None else _cursor(sort, place)
-    found = ModelList([_summary(one) for one in models], following, _rounded(age_s, 3))
+    found = ModelList(await _summaries(ctx.listing, models), following, _rounded(age_s, 3))
     if totals:
         allowed = names_wanted(caller, None)
         if allowed is None:
@@ -158,6 +162,20 @@ def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
         return allowed
     part = search.casefold()
     return lambda name: part in name.casefold() and (allowed is None or allowed(name))
+
+
+async def _summaries(turns: asyncio.Lock, models: Sequence[Listed]) -> list[ModelSummary]:
+    """The summaries of a page, in parts: other tasks have a turn after each.
+
+    Lists that wait for the same table go on in the same turn of the event loop, so ``turns`` lets them make one part at
+    a time between them.
+    """
+    found: list[ModelSummary] = []
+    for start in range(0, len(models), RENDERED_AT_ONCE):
+        async with turns:
+            found += [_summary(one) for one in models[start : start + RENDERED_AT_ONCE]]
+            await asyncio.sleep(0)
+    return found
 
 
 def _summary(listed: Listed) -> ModelSummary:

@@ -1,6 +1,7 @@
 """GET /models: orders, pages and cursors; nothing is loaded, and every line is of one version."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -213,6 +214,33 @@ async def test_concurrent_requests_share_one_table(start, monkeypatch):
     listing._table.until = 0.0
     await api.get("/models", params={"sort": "rows"})
     assert 2 == reads.count(None)
+
+
+@pytest.mark.parametrize("order", ["name", "worst"])
+async def test_lists_at_once_leave_turns_to_others(sorted_models, monkeypatch, order):
+    """Between two turns of the event loop one part of one list is rendered, also of lists that waited together."""
+    api, render, turns, rendered = sorted_models, model_list._summary, 0, []
+    whole = await api.get("/models", params={"sort": order}, **ALL)
+
+    def noted(listed):
+        rendered.append(turns)
+        return render(listed)
+
+    async def other_task():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(model_list, "RENDERED_AT_ONCE", 2)
+    monkeypatch.setattr(model_list, "_summary", noted)
+    api.engine.listing._table.until = 0.0
+    other = asyncio.create_task(other_task())
+    found = await asyncio.gather(*(api.get("/models", params={"sort": order}, **ALL) for _ in range(5)))
+    other.cancel()
+    assert [whole["models"]] * 5 == [one["models"] for one in found]
+    assert 5 * len(whole["models"]) == len(rendered)
+    assert max(Counter(rendered).values()) <= 4  # a part after the other task in a turn, one before it in the next
 
 
 @pytest.mark.parametrize("key", [lists.LAST, 0.0, -0.0, -0.5, -1 / 3, -1e-5, -5e-324, -1.7e12, -float(2**53)])
