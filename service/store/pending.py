@@ -12,11 +12,15 @@ from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.redis.node import Command
 
+BYTES_AT_ONCE = 2**20  # a script stops once the predictions that it has looked at are larger than this; so does a page
+
 _TRACK = script("basics", "look", "sweep", "track")
 
 _FETCH = script("basics", "look", "fetch_pending")
 
 _PAGE = script("basics", "page_pending")
+
+_ROWLESS = script("rowless_pending")
 
 _COUNTS = script("basics", "count_pending")
 
@@ -81,16 +85,23 @@ class Pending:
     async def list(
         self, name: str, incarnation: str, limit: int, after: str | None = None
     ) -> tuple[list[tuple[str, int, bytes]], str | None]:
-        """Up to ``limit`` as (id, expires ms, blob), first to expire first, and what to go on after, or None.
+        """Up to ``limit`` as (id, expires ms, blob with an empty row), first to expire first, and what to go on after.
 
-        ``ValueError`` if ``after`` is not what this method gave.
+        The latter is None at the end of the list. A page ends early where its blobs are large, even without the rows,
+        and lacks what leaves while it is read. ``ValueError`` if ``after`` is not what this method gave.
         """
         last = _cursor(after)
         keys = ModelKeys(name, incarnation)
         page = await self._connection.one(Call(_PAGE, (keys.pending, keys.pending_due), (last[0], limit + 1)))
-        found = [(text(i), due, blob) for i, due, blob in page if (due, i) > last]
-        ends = found[limit - 1] if len(found) > limit else None
-        return found[:limit], None if ends is None else f"{ends[1]}:{ends[0]}"
+        waiting = [(i, due) for i, due in page if (due, i) > last]
+        blobs: list[bytes | None] = []
+        most = min(limit, len(waiting))
+        while len(blobs) < most and sum(len(blob or b"") for blob in blobs) <= BYTES_AT_ONCE:
+            ids = [i for i, _ in waiting[len(blobs) : most]]
+            blobs += await self._connection.one(Call(_ROWLESS, (keys.pending,), (BYTES_AT_ONCE, *ids)))
+        shown = waiting[: len(blobs)]
+        found = [(text(i), due, blob) for (i, due), blob in zip(shown, blobs, strict=True) if blob is not None]
+        return found, f"{shown[-1][1]}:{text(shown[-1][0])}" if len(shown) < len(waiting) else None
 
     async def counts(self, name: str, incarnation: str) -> tuple[int, int]:
         """How many wait for their labels and how many have expired, swept or not; 0 if the incarnation is gone."""

@@ -4,5 +4,5 @@ local from = string.format('%.0f', math.max(tonumber(ARGV[1]), now + 1))
 local limit = ARGV[2] + call('ZCOUNT', KEYS[2], from, from)
 local found = call('ZRANGEBYSCORE', KEYS[2], from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
 local out = {}
-for i = 1, #found, 2 do out[#out + 1] = {found[i], tonumber(found[i + 1]), call('HGET', KEYS[1], found[i])} end
+for i = 1, #found, 2 do out[#out + 1] = {found[i], tonumber(found[i + 1])} end
 return out

@@ -4,17 +4,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import numpy as np
 import pytest
 
+from core.entry import ServedPrediction
 from service.runtime import sweeper
 from service.runtime.stats import Stats
 from service.runtime.sweeper import Sweeper
 from service.store import due_labels
+from service.store import pending as pending_store
 from service.store.catalog import Catalog
 from service.store.due_labels import DueLabels
 from service.store.expiry import Swept, sweep
 from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys
 from service.store.log.appends import RememberedIds, SeenId
+from service.store.log.codec import Tracked, decode_tracked, encode_tracked
 from service.store.pending import Pending, Track
 from service.store.redis.connection import Connection
 from tests.service.store_fixtures import INCARNATION, Model, many, one
@@ -129,6 +133,50 @@ async def test_the_list_comes_by_expiry_page_by_page(model, limit):
         await model.append(one(page[-1][0], pending=page[-1][0]))
     order = sorted(due, key=lambda prediction_id: (due[prediction_id], prediction_id.encode()))
     assert [(i, 9_000_000_000_000 + due[i], b"told") for i in order] == found
+
+
+async def test_a_page_leaves_rows_in_the_store(model, monkeypatch):
+    """However wide they are: a script looks at a few at once, and only what was served travels; each comes once."""
+    connection, asked = model.connection, []
+    one_call = connection.one
+
+    async def watched(call):
+        asked.append(await one_call(call))
+        return asked[-1]
+
+    served = {f"p{k}": ServedPrediction(float(k), interval=((k - 1.0, k + 1.0),)) for k in range(40)}
+    rows = [np.full((1, width), 0.5) for width in (1, 40, 5000, 20_000)]  # the lengths of bytes in MessagePack differ
+    blobs = [encode_tracked("space", rows[k % 4], served[f"p{k}"], k, k % 2) for k in range(40)]
+    pending = Pending(connection)
+    await pending.track_many([track(f"p{k}", blob, ttl_ms=60_000 + 100 * k) for k, blob in enumerate(blobs)])
+    monkeypatch.setattr(pending_store, "BYTES_AT_ONCE", 300_000)
+    monkeypatch.setattr(connection, "one", watched)
+    found, after = await pending.list("m", INCARNATION, 39)
+    rest, end = await pending.list("m", INCARNATION, 39, after)
+    assert end is None
+    assert [Tracked(1, "space", b"", k, served[f"p{k}"], k % 2) for k in range(40)] == [
+        decode_tracked(blob) for *_, blob in found + rest
+    ]
+    assert [f"p{k}" for k in range(40)] == [own for own, *_ in found + rest]
+    first, *scripts = asked[:-2]
+    assert 40 == len(first)
+    assert [8, 8, 8, 8, 7] == [len(part) for part in scripts]
+    assert 100 * 39 > sum(len(blob) for part in scripts for blob in part)
+
+
+async def test_a_page_ends_early_where_what_was_served_is_large(model, monkeypatch):
+    """Its cursor goes on; what leaves while it is read is not on it."""
+    monkeypatch.setattr(pending_store, "BYTES_AT_ONCE", 1000)
+    pending = Pending(model.connection)
+    await pending.track_many([track(f"p{k}", bytes(400), ttl_ms=60_000 + 100 * k) for k in range(10)])
+    await model.connection.ask(("HDEL", model.keys.pending, "p4"))
+    sizes, found, after = [], [], None
+    while not sizes or after is not None:
+        page, after = await pending.list("m", INCARNATION, 10, after)
+        sizes.append(len(page))
+        found += [own for own, *_ in page]
+    assert [3, 3, 3] == sizes
+    assert [f"p{k}" for k in range(10) if k != 4] == found
 
 
 M = ("m", INCARNATION)
