@@ -267,7 +267,8 @@ class QueueFull(Unavailable):
     """Too many requests are waiting.
 
     At most ``ONEPASS_QUEUE_MAX`` (4096) feedback requests per model, and 256 MB for all models, may wait to be
-    committed. The memory for copies of states (exports, imports, effects) is limited, too. Nothing was learned.
+    committed. The memory for copies of states (exports, imports, effects) and for large answers is limited, too.
+    Nothing was learned.
     - If this persists, rows arrive faster than the store commits them: send batches.
     """
 

@@ -127,6 +127,7 @@ _encode = msgspec.json.Encoder().encode
 
 @router.get("/models/{name}/features", dependencies=[READ], response_model=FeatureSpaces, responses=NOT_MODIFIED)
 async def show_features(
+    ctx: Ctx,
     request: Request,
     replica: ReadModel,
     means: Annotated[bool, Query(description="Include the means of the features.")] = False,
@@ -137,7 +138,7 @@ async def show_features(
     on the new features in the overlap) and, for linear models, `carried` (a copy of the old model in the new features)
     predict together until the next change is complete, each weighted by its performance.
     """
-    return await conditional(request, replica, partial(documents.features, means=means))
+    return await conditional(request, replica, ctx.engine.state_budget, partial(documents.features, means=means))
 
 
 @router.post("/models/{name}/features/switch", dependencies=[ADMIN], response_model=SwitchedSpaces)

@@ -100,12 +100,12 @@ FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {
 
 
 @router.get("/models/{name}/challengers", dependencies=[READ], response_model=ChallengerList, responses=NOT_MODIFIED)
-async def list_challengers(request: Request, replica: ReadModel) -> Response:
+async def list_challengers(ctx: Ctx, request: Request, replica: ReadModel) -> Response:
     """List challengers.
 
     With their metrics and the paired differences between the model's losses and theirs.
     """
-    return await conditional(request, replica, documents.challenger_list)
+    return await conditional(request, replica, ctx.engine.state_budget, documents.challenger_list)
 
 
 @router.put(

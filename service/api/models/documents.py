@@ -10,6 +10,7 @@ queries, and how fresh its answer has to be.
 
 import re
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from importlib.metadata import version
 from typing import Any
 
@@ -22,11 +23,14 @@ from core.model import Model, read
 from core.problems import PROBLEMS_MAX, Problem, refuse
 from service.api.http.context import iso
 from service.api.http.media import JSON
+from service.api.rows.large_answers import held_answer
 from service.runtime.replicas import changes
+from service.runtime.replicas.named_states import StateBudget
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import FEATURE_BYTES, in_thread_if_large
 
 LEARNER_BYTES = 50_000  # assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond
+LARGE_BYTES = 2**20  # a larger document is counted until its client has read it
 RELEASE = version("onepass")  # another release may render the same version in another way
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "`If-None-Match` holds the `ETag` of the present version: nothing has changed"}
@@ -72,6 +76,18 @@ def tagged(answer: Response, tag: str) -> Response:
     return answer
 
 
+def counted(document: bytes, tag: str, budget: StateBudget | None) -> Response:
+    """The answer with a document; if it is large, ``budget`` counts it until it has been sent. None: nothing does.
+
+    ``QueueFull`` if others hold too much: clients that do not read their answers would take all memory.
+    """
+    if budget is None or len(document) <= LARGE_BYTES:
+        return tagged(json_of(document), tag)
+    with ExitStack() as held:
+        held.enter_context(budget.held(len(document)))
+        return tagged(held_answer(document, JSON, {}, held.pop_all().close), tag)
+
+
 async def shown(replica: Replica, status: int = 200) -> Response:
     """The document of a model that GET returns; ``ModelDown`` if it is out of service."""
     async with replica.held():
@@ -79,19 +95,23 @@ async def shown(replica: Replica, status: int = 200) -> Response:
 
 
 async def conditional(
-    request: Request, replica: Replica, make: Callable[[Replica], bytes], size: int | None = None
+    request: Request,
+    replica: Replica,
+    budget: StateBudget | None,
+    make: Callable[[Replica], bytes],
+    size: int | None = None,
 ) -> Response:
     """The answer with a document of a model, or 304 for a client that has the present version.
 
     ``make`` makes the document of the model, which is held still, in a thread if it is large: ``size`` is its assumed
-    cost, in bytes of a body, by default that of metrics and features. Raises what ``make`` raises, and ``ModelDown`` if
-    the model is out of service.
+    cost, in bytes of a body, by default that of metrics and features. It is ``counted`` in ``budget``. Raises what
+    ``make`` raises, ``QueueFull``, and ``ModelDown`` if the model is out of service.
     """
     if (same := not_modified(request, replica)) is not None:
         return same
     async with replica.held():
         size = _size(replica.model) if size is None else size
-        return tagged(json_of(await in_thread_if_large(size, make, replica)), tag_of(replica))
+        return counted(await in_thread_if_large(size, make, replica), tag_of(replica), budget)
 
 
 def columns_of(model: Model) -> int:

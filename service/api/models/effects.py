@@ -15,7 +15,7 @@ from core.model import cost, explain, read, save
 from core.numerics.shapley import EVALUATIONS_MAX
 from service.api.http.context import Ctx
 from service.api.http.route import READ, Route
-from service.api.models.documents import NOT_MODIFIED, encode, json_of, not_modified, stamp, tag_of, tagged
+from service.api.models.documents import NOT_MODIFIED, counted, encode, not_modified, stamp, tag_of
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict, no_features
@@ -67,7 +67,8 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
                 stack.enter_context(ctx.engine.state_budget.held(2 * model.nbytes))
                 state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
             # of a copy: the model goes on learning meanwhile
-            return tagged(json_of(await asyncio.to_thread(_document, state, shown)), tag)
+            document = await asyncio.to_thread(_document, state, shown)
+        return counted(document, tag, ctx.engine.state_budget)  # when the copy is no longer held
 
 
 def _refuse_without_effects(replica: Replica) -> None:

@@ -100,19 +100,19 @@ async def create_model(
 
 
 @router.get("/models/{name}", tags=["models"], dependencies=[READ], response_model=Model, responses=NOT_MODIFIED)
-async def show_model(request: Request, replica: ReadModel) -> Response:
+async def show_model(ctx: Ctx, request: Request, replica: ReadModel) -> Response:
     """Show a model.
 
     `config` is the present configuration, except the features; `GET /models/{name}/features` shows those currently
     in use.
     """
-    return await conditional(request, replica, documents.model)
+    return await conditional(request, replica, ctx.engine.state_budget, documents.model)
 
 
 @router.get(
     "/models/{name}/metrics", tags=["models"], dependencies=[READ], response_model=ModelMetrics, responses=NOT_MODIFIED
 )
-async def show_metrics(request: Request, replica: ReadModel, form: Format = "json") -> Response:
+async def show_metrics(ctx: Ctx, request: Request, replica: ReadModel, form: Format = "json") -> Response:
     """Prequential metrics.
 
     Every prediction is made before its row is learned. `no_change` repeats the last label, `majority` predicts the most
@@ -123,7 +123,8 @@ async def show_metrics(request: Request, replica: ReadModel, form: Format = "jso
 
     `?format=csv` returns a table of the history.
     """
-    answer = await conditional(request, replica, documents.metrics)
+    budget = ctx.engine.state_budget if form == "json" else None  # the table has only the history, and that is bounded
+    answer = await conditional(request, replica, budget, documents.metrics)
     if form == "json" or answer.status_code != 200:
         return answer
     table = await csv_answer(bytes(answer.body), history_table, f"{replica.name}-history")

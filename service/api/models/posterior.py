@@ -12,7 +12,7 @@ from core.features import SparseSchema
 from core.learners.posterior import count_numbers
 from core.model import read
 from core.problems import Invalid, Problem
-from service.api.http.context import Text
+from service.api.http.context import Ctx, Text
 from service.api.http.route import READ, Route
 from service.api.models.documents import NOT_MODIFIED, chosen, conditional, encode, stamp
 from service.api.models.models import ReadModel
@@ -34,6 +34,7 @@ class PosteriorAnswer(BaseModel):
 
 @router.get("/models/{name}/posterior", dependencies=[READ], response_model=PosteriorAnswer, responses=NOT_MODIFIED)
 async def show_posterior(
+    ctx: Ctx,
     request: Request,
     replica: ReadModel,
     features: Annotated[Text | None, Query(description="Show only the columns of these features.")] = None,
@@ -56,7 +57,7 @@ async def show_posterior(
     """
     _chosen(replica, features)  # what is wrong is refused before If-None-Match counts
     make = partial(_document, features=features, diagonal=diagonal)
-    return await conditional(request, replica, make, replica.model.nbytes)
+    return await conditional(request, replica, ctx.engine.state_budget, make, replica.model.nbytes)
 
 
 def _chosen(replica: Replica, given: str | None) -> list[str] | None:

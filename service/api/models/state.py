@@ -25,7 +25,7 @@ from service.api.models.documents import shown
 from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel
 from service.api.openapi.examples import COPY, RESTORE
 from service.api.rows.idempotency import answer_if_seen, identity_of_change
-from service.api.rows.large_answers import STATE, state_file
+from service.api.rows.large_answers import STATE, held_answer
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
 from service.errors import NotFound, RequestConflict
 from service.runtime import admission, copies
@@ -183,7 +183,7 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
             "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
             "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
         }
-        return state_file(state, headers, counted.pop_all().close)
+        return held_answer(state, STATE, headers, counted.pop_all().close)
 
 
 @router.put(

@@ -19,7 +19,7 @@ from core.model import Model, read
 from core.problems import Invalid, Problem
 from service.api.http.context import Context, Ctx, Text, within
 from service.api.http.route import READ, Route
-from service.api.models.documents import NOT_MODIFIED, chosen, encode, json_of, not_modified, stamp, tag_of, tagged
+from service.api.models.documents import NOT_MODIFIED, chosen, counted, encode, not_modified, stamp, tag_of
 from service.api.models.models import ReadModel
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict, TooLarge
@@ -87,7 +87,7 @@ async def show_weights(
         wanted = _names(names, schema)
         if same is None:
             document, tag = await _recovered(ctx, replica, schema, wanted, sparsity)
-    return same or tagged(json_of(document), tag)
+    return same or counted(document, tag, ctx.engine.state_budget)
 
 
 def _linear(model: Model) -> Weights:

@@ -20,7 +20,7 @@ from service.api.http.media import JSON
 
 VALUES_AT_ONCE = 16_384  # values in one piece: about a millisecond of encoding
 SENT_AT_ONCE = 65_536  # least number of bytes passed to the server at once
-PIECE_BYTES = 2**20  # most bytes of a state passed to the connection at once
+PIECE_BYTES = 2**20  # most bytes of a state or document passed to the connection at once
 STATE = "application/octet-stream"
 ROW_BYTES = 64  # assumed cost of encoding one row of an answer, in bytes of a body
 _encode = msgspec.json.Encoder().encode
@@ -81,11 +81,11 @@ def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield bytes(waiting)
 
 
-def state_file(state: Buffer, headers: Mapping[str, str], sent: Callable[[], None]) -> Response:
-    """The answer that carries a whole state; ``sent`` is called when it is no longer held, sent or not."""
-    view = memoryview(state)
+def held_answer(whole: Buffer, media_type: str, headers: Mapping[str, str], sent: Callable[[], None]) -> Response:
+    """The answer with a state or document; ``sent`` is called when it is no longer held, sent or not."""
+    view = memoryview(whole)
     pieces = (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(view), PIECE_BYTES))
-    return InParts(pieces, len(view), STATE, headers, sent)
+    return InParts(pieces, len(view), media_type, headers, sent)
 
 
 class InParts(Response):

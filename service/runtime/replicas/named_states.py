@@ -23,18 +23,18 @@ one delays all others."""
 
 @dataclass(slots=True)
 class StateBudget:
-    """Bytes of the states that requests of this process hold, bounded: imports, restores and exports."""
+    """Bytes of the states and large documents that requests of this process hold, bounded."""
 
     most: int
     used: int = 0
 
     @contextmanager
     def held(self, size: int) -> Iterator[None]:
-        """Count a state while it is held; ``QueueFull`` if others hold too much. One alone may have any size."""
+        """Count one while it is held; ``QueueFull`` if others hold too much. One alone may have any size."""
         if self.used and self.used + size > self.most:
             raise QueueFull(
-                f"{self.used} bytes of states are being transferred; with the {size} of this one it would be more than "
-                f"{self.most} (twice ONEPASS_MODEL_LIMIT_MB)"
+                f"{self.used} bytes of states and large documents are being transferred; with the {size} of this one "
+                f"it would be more than {self.most} (twice ONEPASS_MODEL_LIMIT_MB)"
             )
         self.used += size
         try:

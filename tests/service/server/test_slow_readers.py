@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import socket
 
+from service.api.models.documents import LARGE_BYTES
 from service.server import progress
-from tests.service.api_fixtures import RLS
+from tests.service.api_fixtures import RLS, problem
 from tests.service.local_server import LocalServer, running
 from tests.service.waiting import until
 
@@ -96,3 +97,29 @@ async def test_a_state_that_is_not_taken_is_given_back(api, monkeypatch):
             await until(lambda: budget.used)
             await until(lambda: not budget.used)
         assert 200 == (await api.ask("GET", path)).status_code
+
+
+async def test_a_large_document_that_is_not_taken_is_counted(api, monkeypatch):
+    """Until its client is cut off: past the bound a document is 503, to others as to the same; small ones are not."""
+    monkeypatch.setattr(progress, "STALL_S", 0.5)
+    names = [f"f{column}" for column in range(600)]
+    path = await api.new(RLS, features=names, watch=None)
+    await api.post(f"{path}/feedback", {"features": {name: at / 7 for at, name in enumerate(names)}, "label": 1.0})
+    budget, whole = api.engine.state_budget, await api.ask("GET", f"{path}/posterior")
+    size = len(whole.content)
+    assert size > LARGE_BYTES
+    assert (200, str(size), 0) == (whole.status_code, whole.headers["content-length"], budget.used)
+    monkeypatch.setattr(budget, "most", 2 * size)
+    ask = GET.replace(b"/ ", f"{path}/posterior ".encode(), 1)
+    async with running(LocalServer(api.app)) as server:
+        with contextlib.ExitStack() as stack:
+            for _ in range(2):
+                client = stack.enter_context(await client_of(server))
+                await asyncio.get_running_loop().sock_sendall(client, ask)
+            await until(lambda: 2 * size == budget.used)
+            answer = await api.ask("GET", f"{path}/posterior")
+            refused = problem(answer, 503)
+            assert ("/problems/queue-full", True) == (refused["type"], "retry-after" in answer.headers)
+            await api.get(path)
+            await until(lambda: not budget.used)
+    assert whole.content == (await api.ask("GET", f"{path}/posterior")).content
