@@ -249,6 +249,26 @@ async def test_a_page_asks_every_two_seconds_and_less_often_while_that_fails(vis
     assert 2 <= len(asked) <= 4
 
 
+async def test_a_page_does_without_weights_that_are_too_many(visits, api):
+    """Its features are shown, it stays live, and it does not ask for the weights again."""
+    streams.classes(api, "seen-wide")
+    page, asked = await visits.open("/ui/models/seen-wide", statuses=[413]), []
+    features = page.get_by_role("table", name="Features in use")
+    await expect(features.locator(".weight").first).to_be_visible()
+
+    async def refuse(route):
+        asked.append(route.request.url)
+        await route.fulfill(status=413, json={"detail": "The test says so."})
+
+    await page.route("**/models/seen-wide/weights", refuse)
+    await page.reload()
+    await expect(features).to_be_visible()
+    await expect(features.locator(".weight")).to_have_count(0)
+    await page.wait_for_timeout(5000)
+    await expect(page.locator("#live-text")).to_have_text("Live")
+    assert 1 == len(asked)
+
+
 async def test_events_appear_without_a_reload(visits, api):
     """A row, a drift and a promotion appear on the model's page and in the list."""
     streams.classes(api, "seen-live")
