@@ -35,7 +35,7 @@ REFUSED = "the store does not answer; this request has changed nothing: send it 
 PROBE_S = 0.2  # pause between pings of a store that is down
 BACKOFF_S = 0.02  # pause after a pipeline that failed
 IDS_AT_ONCE = 10_000
-"""Most ids of one tick's appends, which take the store some 30 ms; one append may have more, and then goes first."""
+"""Most ids in the appends of one tick, which take the store some 30 ms; a single append may have more."""
 FEW_IDS_BYTES = 2**16  # smaller appends have few ids, which are not counted
 
 
@@ -232,7 +232,7 @@ class Committer:
         return self._those_that_go(tickets) if len(tickets) > 1 else tickets
 
     def _those_that_go(self, tickets: list[Ticket]) -> list[Ticket]:
-        """The tickets of this tick; what has many ids goes with a later one if these would keep the store too long."""
+        """The tickets of this tick; many ids wait for a later one if together they would hold up the store."""
         going, ids = list[Ticket](), 0
         for ticket in tickets:
             if ticket.append.size > FEW_IDS_BYTES:
