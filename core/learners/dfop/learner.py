@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from core.contract import Floats, Header, Ints, Spec, chunks, unlike
+from core.contract import WEIGHT_MAX, Floats, Header, Ints, Spec, chunks, unlike
 from core.learners.calibration import CALIBRATION, fresh_calibration
 from core.learners.dfop import bank, blocks, kernels
 from core.learners.dfop.blocks import Block
@@ -74,7 +74,7 @@ class Dfop(LinearLearner):
         power=Array("K", "D", within=Range(0.0, kernels.STATE_MAX), at="mean_square"),
         tally=Array("K", 4, within=Range(0.0, kernels.STATE_MAX), places={kernels.ROWS: WHOLE}, at="counters"),
         mixing=Shares("K"),
-        loss=Array(2, within=Range(0.0, kernels.PREDICTION_MAX)),
+        loss=Array(2, places={0: Range(0.0, kernels.PREDICTION_MAX), 1: Range(0.0, WEIGHT_MAX)}),
         span=Array(2, ordered=[(0, 1)]),
         calibration=CALIBRATION,
     )
