@@ -139,9 +139,11 @@ class Webhook:
         }
         if self._key:
             headers["webhook-signature"] = signature(self._key, event.id, timestamp, body)
+        client.cookies.clear()  # what a receiver sets is neither kept nor sent
         try:
             async with asyncio.timeout(ATTEMPT_S):
                 async with client.stream("POST", self._url, content=body, headers=headers) as response:
                     return None if response.is_success else f"status {response.status_code}"
-        except (httpx.HTTPError, TimeoutError, OSError) as error:
+        # The last two: of the address of a redirect, which httpx reads although it does not follow it.
+        except (httpx.HTTPError, OSError, httpx.InvalidURL, ValueError) as error:
             return type(error).__name__

@@ -240,11 +240,16 @@ class Engine:
         late = asyncio.get_running_loop().time() - LAG_S_MAX
         return 2 * sum(0 < replica.progress.since < late for replica in loaded) <= len(loaded)
 
+    def _at_work(self) -> bool:
+        """Whether the tasks run that requests need: they are answered while a companion waits to be restarted."""
+        ended = any(task.done() for task in self._tasks.values())
+        return bool(self._tasks) and not ended and self._dead <= self.companions.keys()
+
     def ready(self) -> tuple[bool, dict[str, bool | None]]:
         """Whether the service takes traffic, and the checks behind it (None: unknown)."""
         checks: dict[str, bool | None] = {
             "store": self.store_ok is True and not self.committer.store_down,
-            "tasks": bool(self._tasks) and not self._dead and not any(task.done() for task in self._tasks.values()),
+            "tasks": self._at_work(),
             "lag": self._keeping_up(),
             "hints": self.notices.hearing,
             "stays": not self.leaving,

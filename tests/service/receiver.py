@@ -8,8 +8,16 @@ from typing import Any, NamedTuple, Self
 
 from tests.listening import listening
 
-Behaviour = Callable[[int], int | str]
-"""Number of the request, from 1, to the status to answer with; "silent" answers nothing, "flood" never ends."""
+
+class Raw(NamedTuple):
+    """Bytes to answer with, which need not be HTTP, and others that follow them without end."""
+
+    first: bytes
+    endless: bytes = b""
+
+
+Behaviour = Callable[[int], int | str | Raw]
+"""Number of the request, from 1, to the status to answer with; "silent" answers nothing."""
 
 
 class Posted(NamedTuple):
@@ -60,11 +68,14 @@ class Receiver:
         does = self._behave(len(self.posted))
         if does == "silent":
             await asyncio.sleep(3600)
-        if does == "flood":
-            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            while True:
-                writer.write(b"10000\r\n" + bytes(65536) + b"\r\n")
+        if isinstance(does, Raw):
+            writer.write(does.first)
+            while does.endless:
+                writer.write(does.endless)
                 await writer.drain()
+                await asyncio.sleep(0.01)
+            await writer.drain()
+            return
         writer.write(f"HTTP/1.1 {does} X\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n".encode())
         await writer.drain()
 

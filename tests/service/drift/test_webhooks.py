@@ -16,11 +16,34 @@ from service.settings_validation import webhook_key_of, webhooks_of
 from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
 from tests.service.drift.test_api_drift import raise_alarms
-from tests.service.receiver import Receiver
+from tests.service.receiver import Raw, Receiver
 from tests.service.waiting import until
 
 pytestmark = pytest.mark.usefixtures("alarming", "hasty")
 SECRET = "s3cret-signing"
+CHUNKED = b"HTTP/1.1 %d X\r\nTransfer-Encoding: chunked\r\n\r\n"
+FLOOD = Raw(CHUNKED % 200, b"10000\r\n" + bytes(65536) + b"\r\n")
+
+
+def refusal(*headers, status=302):
+    return Raw(b"\r\n".join((b"HTTP/1.1 %d X" % status, b"Content-Length: 0", *headers, b"", b"")))
+
+
+HOSTILE = [
+    *(refusal(b"Location: " + to) for to in (
+        b"mailto:ops@example.com", b"http:a", b"javascript:x", b"http://xn--/", b"http://[::1", b"/" + b"a" * 70_000,
+        b"http://a:99999/", b"http://\xff/", b"ftp://h/", b"", b"//",
+    )),
+    refusal(), refusal(b"Set-Cookie: a=b"), refusal(b"Set-Cookie: \xff=\xfe; Max-Age=" + b"9" * 5000),
+    Raw(b"HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"), refusal(status=999),
+    FLOOD._replace(first=CHUNKED % 500), Raw(CHUNKED % 500 + b"zz\r\n"), Raw(b""), Raw(b"HTTP/1.1 200 O"),
+    Raw(b"hello\r\n"), Raw(b"HTTP/1.1 ten X\r\n\r\n"), Raw(bytes(range(256)) * 9),
+    Raw(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), Raw(b"HTTP/1.1 200 OK\r\nno header\r\n\r\n"),
+    Raw(b"HTTP/1.1 200 OK\r\n", b"a: " + b"b" * 8000 + b"\r\n"), Raw(b"HTTP/1.1 200 OK\r\na: ", b"b"),
+    Raw(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    Raw(b"HTTP/1.1 500 X\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc"), "silent",
+]  # fmt: skip
+"""Answers that are no success: redirects to what is no address, statuses, and what is hardly HTTP."""
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +179,45 @@ async def test_a_silent_and_a_flooding_receiver_are_given_up(hooked, monkeypatch
     """No answer in time is a failure; a body without end is not read."""
     monkeypatch.setattr(hooks, "ATTEMPT_S", 1.0)
     answers = {1: "silent"}
-    async with Receiver(lambda number: answers.get(number, "flood")) as receiver:
+    async with Receiver(lambda number: answers.get(number, FLOOD)) as receiver:
         api = await hooked(receiver)
         await raise_alarms(api, await api.new(), 2)
         await reaches(api, failed=1, delivered=2)
         ids = [one.headers["webhook-id"] for one in receiver.posted]
         assert ids[0] == ids[1]
         assert 2 == len(set(ids))
+
+
+async def test_no_answer_ends_the_task(hooked, monkeypatch, caplog):
+    """Whatever a receiver answers but 2xx is one failed attempt; cookies are not sent back; the service stays ready."""
+    monkeypatch.setattr(hooks, "ATTEMPT_S", 0.5)
+    async with Receiver(lambda number: dict(enumerate(HOSTILE, 1)).get(number, 204)) as receiver:
+        api = await hooked(receiver)
+        await raise_alarms(api, await api.new(), 1)
+        posted = await receiver.got(len(HOSTILE) + 1)
+        await reaches(api, delivered=1)
+        assert len(HOSTILE) == (await outcomes(api))["failed"] == len(posted) - 1
+        assert not any("cookie" in one.headers for one in posted)
+    assert [] == [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_a_webhook_whose_task_dies_does_not_make_the_service_unready(hooked, monkeypatch, caplog):
+    """It is started again, and requests are answered meanwhile."""
+    died = []
+
+    async def dies(*_):
+        died.append(1)
+        raise RuntimeError("a bug")
+
+    async with Receiver() as receiver:
+        api = await hooked(receiver)
+        monkeypatch.setattr(hooks.Webhook, "_next", dies)
+        await raise_alarms(api, await api.new(), 1)
+        await until(lambda: api.engine._dead)
+        assert 200 == (await api.ask("GET", "/readyz")).status_code
+        monkeypatch.undo()
+        await receiver.got(1)
+    assert "the task webhook 1 died; restarting it" in caplog.messages
 
 
 async def test_replicas_deliver_once_among_them(hooked):
