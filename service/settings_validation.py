@@ -66,7 +66,7 @@ def is_local(host: str) -> bool:
 
 
 def webhooks_of(text: str) -> list[str]:
-    """The URLs of ``ONEPASS_WEBHOOKS``.
+    """The URLs of ``ONEPASS_WEBHOOKS``, which the environment must let a client reach.
 
     ``ValueError`` names the setting and the number of the URL, never the URL: it may hold a secret.
     """
@@ -78,7 +78,25 @@ def webhooks_of(text: str) -> list[str]:
             raise ValueError(f"ONEPASS_WEBHOOKS: URL {at + 1} is listed twice")
     if len(urls) > URLS_MAX:
         raise ValueError(f"ONEPASS_WEBHOOKS: {len(urls)} URLs; at most {URLS_MAX}")
+    if urls:
+        _client_can_be_made(urls)
     return urls
+
+
+def _client_can_be_made(urls: list[str]) -> None:
+    """``ValueError`` if the environment names a proxy or authorities that the webhooks' client cannot use."""
+    import httpx  # noqa: PLC0415  only where there are webhooks
+
+    proxies = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or NO_PROXY, for webhooks"
+    secure = any(url.lower().startswith("https:") for url in urls)
+    try:
+        httpx.Client(verify=secure and httpx.create_ssl_context()).close()
+    except OSError as error:
+        raise ValueError(f"SSL_CERT_FILE, for webhooks: {error.strerror}") from None
+    except httpx.InvalidURL:  # which may quote a password
+        raise ValueError(f"{proxies}: not a URL") from None
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"{proxies}: {error}") from None
 
 
 def _is_http(url: str) -> bool:

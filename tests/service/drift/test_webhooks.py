@@ -12,7 +12,7 @@ from service import logs
 from service.app import build
 from service.monitor import webhooks as hooks
 from service.settings import Settings
-from service.settings_validation import webhook_key_of, webhooks_of
+from service.settings_validation import validated, webhook_key_of, webhooks_of
 from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
 from tests.service.drift.test_api_drift import raise_alarms
@@ -260,6 +260,22 @@ async def test_urls_that_cannot_be_are_refused_at_the_start(urls, tmp_path):
     with pytest.raises(ValueError) as refused:
         build(Settings(webhooks=urls, data_dir=tmp_path))
     assert "ONEPASS_WEBHOOKS" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+BAD_SURROUNDINGS = [
+    ("ALL_PROXY", "socks5://u:s3cret@127.0.0.1:1"), ("HTTPS_PROXY", "ftp://u:s3cret@x"), ("HTTP_PROXY", "http://u:s3cret/@x"),
+    ("NO_PROXY", "[::1"), ("SSL_CERT_FILE", "/nonexistent"), ("SSL_CERT_FILE", __file__),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("variable", "value"), BAD_SURROUNDINGS)
+async def test_proxies_and_authorities_that_cannot_be_used_are_refused_at_the_start(variable, value, monkeypatch):
+    """Naming the variable, and no password of theirs; without webhooks nobody needs them."""
+    monkeypatch.setenv(variable, value)
+    validated(Settings())
+    with pytest.raises(ValueError, match=rf"{variable}.*, for webhooks: .") as refused:
+        validated(Settings(webhooks="http://a/,HTTPS://b/"))
     assert "s3cret" not in str(refused.value)
 
 
