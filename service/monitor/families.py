@@ -21,6 +21,7 @@ TABLE: tuple[tuple[Any, str, str, str], ...] = (
     (GAUGE, "models_loaded", "", "Models in memory"),
     (GAUGE, "models_bytes", "", "Estimated memory of the models"),
     (GAUGE, "models_lost", "", "Models in memory that the store has lost"),
+    (GAUGE, "models_down", "", "Models out of service"),
     (GAUGE, "queued", "", "Requests waiting to be committed"),
     (GAUGE, "models_lagging", "", "Models known to be behind their logs"),
     (GAUGE, "lag_entries", "", "Entries not yet applied by the model furthest behind"),

@@ -90,6 +90,7 @@ class Telemetry:
         yield metric("models_loaded", len(models.loaded))
         yield metric("models_bytes", models.ledger.used)
         yield metric("models_lost", len(models.lost))
+        yield metric("models_down", models.down)
         yield metric("queued", sum(replica.inbox.waiting for replica in models.loaded))
 
     def _events(self) -> Iterator[Metric]:

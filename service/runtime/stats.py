@@ -31,7 +31,7 @@ class Stats:
     lost_entries: int = _counter("Entries applied here that were lost with those tails (lower bound)")
     swept: int = _counter("Expired ids and tracked predictions removed by the sweeper")
     lost_models: int = _counter("Models in memory that the store lost although they were not deleted")
-    models_down: int = _counter("Models taken out of service")
+    down_models: int = _counter("Models taken out of service")
     switches: Counter[str] = field(
         default_factory=Counter, metadata={"help": "Steps of changes of features committed by this process, by action"}
     )

@@ -31,6 +31,7 @@ from service.store.summaries import encode_first
 logger = logging.getLogger(__name__)
 
 DOWN_S = 2.0  # how long a model that could not be loaded is refused before the next attempt
+DOWN_SHOWN_S = 900.0  # how long after its last attempt it counts as down: it may be mended, or deleted, elsewhere
 FIELDS_SHOWN = 8  # most fields that a sentence names
 LOST = "the store has lost model %s (incarnation %s, version %d), %s"
 LOADS_MAX = 4  # models loaded from the store at the same time; each takes memory that the budget does not know yet
@@ -92,6 +93,13 @@ class ModelCache:
         """The models in memory that the store has lost."""
         return [replica for replica in self._loaded.values() if replica.lost]
 
+    @property
+    def down(self) -> int:
+        """How many models are out of service: in memory, or not loaded when they were last asked for."""
+        late = asyncio.get_running_loop().time() - DOWN_SHOWN_S
+        unloaded = sum(one.until > late for one in self._down.values())
+        return unloaded + sum(replica.down is not None for replica in self._loaded.values())
+
     def peek(self, name: str) -> Replica | None:
         """A model, if it is in memory; does not count as use."""
         return self._loaded.get(name)
@@ -135,11 +143,12 @@ class ModelCache:
             if name in self._outdated:
                 raise no_model(name)
         except NotFound as error:
+            self._down.pop(name, None)
             raise await self._store.catalog.missing(name) from error
         except ModelDown as error:
             known, incarnation = self._down.get(name), error.incarnation
             if known is None or known.incarnation != incarnation:
-                self._stats.models_down += 1
+                self._stats.down_models += 1
                 logger.error("model %s cannot be loaded: %s", name, error.detail)  # noqa: TRY400  the sentence says it all
             self._down[name] = _Down(incarnation, error.detail, asyncio.get_running_loop().time() + DOWN_S)
             await self.summaries.write_down(name, incarnation)

@@ -379,7 +379,7 @@ class Replica:
     def quarantine(self, why: str) -> ModelDown:
         """Take this model out of service and log why; the others go on. While it is loading, its loader logs that."""
         if self.down is None and self.ledger is not None:
-            self.stats.models_down += 1
+            self.stats.down_models += 1
             logger.error("model %s is out of service: %s", self.name, why)
         self.down = f"model {self.name} is out of service: {why}"
         error = ModelDown(self.down)

@@ -29,5 +29,5 @@ def test_a_snapshot_by_one_while_the_other_loads(serve, store, proxy, moment):
         assert 201 == other.request("POST", "/models/m/snapshots").status
         proxy.open.set()
         assert other.state() == state.result(60)
-    assert (0, 0) == (loading.metric("corrupt_snapshots"), loading.metric("models_down"))
+    assert (0, 0) == (loading.metric("corrupt_snapshots"), loading.metric("down_models"))
     repeat(loading, table, load)

@@ -70,7 +70,7 @@ def test_an_entry_that_cannot_be_applied_only_takes_out_its_model(serve, store, 
     for request in (("GET", "/models/m"), ("POST", "/models/m/predict", {"features": table[0].features})):
         refused = service.request(*request)
         assert (503, "model-down") == (refused.status, refused.problem)
-    assert (1, 0) == (service.metric("models_down"), service.metric("queued"))
+    assert (1, 0) == (service.metric("down_models"), service.metric("queued"))
     assert "model m is out of service" in service.log
     assert 200 == service.request("GET", "/readyz").status
     others.append(Load([service], table[30:45], model="other").run())
@@ -78,7 +78,7 @@ def test_an_entry_that_cannot_be_applied_only_takes_out_its_model(serve, store, 
     service.restart()
     assert 503 == service.request("GET", "/models/m").status
     assert 503 == service.request("GET", "/models/m").status
-    assert 1 == service.metric("models_down")
+    assert 1 == service.metric("down_models")
     assert "model m cannot be loaded" in service.log
     others.append(Load([service], table[45:], model="other").run())
     judge(service, table, *others, name="other")

@@ -102,7 +102,7 @@ def test_a_snapshot_holds_the_phase(serve, phase):
     before = service.get("/models/m/features"), service.state()
     service.restart()
     assert before == (service.get("/models/m/features"), service.state())
-    assert (0, 0) == (service.metric("corrupt_snapshots"), service.metric("models_down"))
+    assert (0, 0) == (service.metric("corrupt_snapshots"), service.metric("down_models"))
 
 
 @pytest.mark.slow_but("1")
@@ -123,7 +123,7 @@ def test_switches_under_load_lose_nothing(serve, store, services):
     judge(first, table, load)
     assert services > 1 or {True} == {answer["learned"] for answer in load.answers.values()}
     for service in all_of_them:
-        assert (0, 0) == (service.metric("lost_tails"), service.metric("models_down"))
+        assert (0, 0) == (service.metric("lost_tails"), service.metric("down_models"))
         assert ["z"] == service.get("/models/m/features?consistency=strong")["current"]
 
 

@@ -164,7 +164,7 @@ async def test_a_copy_that_is_deleted_while_it_is_loaded_is_not_down(start, monk
     monkeypatch.setattr(snapshots, "list", list_after_deletion)
     with caplog.at_level(logging.ERROR):
         answer = await other.ask("GET", path)
-    assert ([], 0) == (troubles(caplog, logging.ERROR), other.engine.stats.models_down)
+    assert ([], 0) == (troubles(caplog, logging.ERROR), other.engine.stats.down_models)
     assert (200 if again else 404) == answer.status_code
     if again:
         assert 1 == (await other.post(f"{path}/feedback", _row(1)))["version"]
@@ -251,7 +251,7 @@ async def test_services_without_a_lost_model_keep_its_name_for_it(start, store_u
         assert "model-lost" in problem(await other.ask(method, asked, **how), 503)["type"], asked
     (listed,) = await _ask(store_url, ("ZRANGEBYLEX", INDEX, f"[{name} ", f"[{name}!"))
     assert [f"{name} {api.engine.models.peek(name).incarnation}".encode()] == listed
-    assert 0 == other.engine.stats.models_down
+    assert 0 == other.engine.stats.down_models
     assert 2 == (await api.get(path))["rows"]
     assert 204 == (await other.ask("DELETE", path)).status_code
     assert [[]] == await _ask(store_url, ("ZRANGEBYLEX", INDEX, f"[{name} ", f"[{name}!"))

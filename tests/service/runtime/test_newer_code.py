@@ -9,7 +9,7 @@ import pytest
 from core.entry import Rows
 from core.model import STATE_VERSION, save
 from service.errors import ModelDown
-from service.runtime.replicas import batches
+from service.runtime.replicas import batches, model_cache
 from service.store.keys import meta_key
 from service.store.log.appends import SegmentIn
 from service.store.log.entries import OTHER
@@ -66,6 +66,32 @@ async def test_a_model_of_newer_code_is_not_loaded(api, start):
         assert OTHER in problem(await cold.ask("GET", each), 503)["detail"]
         assert OTHER in problem(await cold.ask("POST", f"{each}/feedback", json=ROW), 503)["detail"]
     assert 0 == cold.engine.stats.corrupt_snapshots
+
+
+async def test_models_are_down_as_long_as_they_are_out_of_service(api, start, monkeypatch):
+    """In memory or not loaded; not once they are deleted, here or elsewhere, or nobody has asked for them for long."""
+
+    async def down(service):
+        return (await service.scraped())["onepass_models_down",]
+
+    before, paths = await down(api), [await api.learnt() for _ in range(3)]
+    for path in paths:
+        await _newer_entry(api, path)
+        problem(await api.ask("POST", f"{path}/feedback", json=ROW), 503)
+    cold = await start()
+    for path in paths:
+        problem(await cold.ask("GET", path), 503)
+    assert (before + 3, 3) == (await down(api), await down(cold))
+    assert [204] * 2 == [(await cold.ask("DELETE", path)).status_code for path in paths[:2]]
+    problem(await api.ask("GET", paths[0]), 404)
+    await until(lambda: api.engine.models.peek(paths[1].rpartition("/")[2]) is None)
+    assert (before + 1, 1) == (await down(api), await down(cold))
+    with monkeypatch.context() as patch:
+        patch.setattr(model_cache, "DOWN_SHOWN_S", -model_cache.DOWN_S)  # as if that were long ago
+        assert 0 == await down(cold)
+    await api.ask("DELETE", paths[2])
+    problem(await cold.ask("GET", paths[2]), 404)
+    assert 0 == await down(cold)
 
 
 async def test_a_state_that_differs_from_the_published_one_is_divergence(api, caplog):
