@@ -52,7 +52,7 @@ class Activity:
         for number, replica in enumerate(replicas, 1):
             if number % STEP == 0:
                 await asyncio.sleep(0)
-            total = Gain(replica.model.rows, replica.model.outbox.total)
+            total = Gain(replica.learned, replica.model.outbox.total)
             incarnation, before, activity = known.get(replica.name, ("", total, 0.0))
             if incarnation != replica.incarnation:
                 before, activity = total, 0.0
@@ -82,7 +82,7 @@ def _look(replica: Replica) -> _Look:
     model = replica.model
     summary, quality = read.summary(model), read.quality(model.own)
     numbers = {
-        "model_rows": model.rows,
+        "model_rows": replica.learned,
         "model_unscored_rows": quality.unscored,
         "model_drift_episodes": model.outbox.total,
         "model_score": quality.score,

@@ -159,7 +159,7 @@ class ModelCache:
         self._down.pop(name, None)
         held = self._loaded.get(name)
         if held is None:
-            replica.attach = self.attach
+            replica.attach, replica.learned = self.attach, replica.model.rows
             self._take_in(replica)
             held = replica
         self._loaded.move_to_end(name)

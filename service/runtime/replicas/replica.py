@@ -38,8 +38,7 @@ GROWTH_WAIT_S = 5.0  # longest wait for other requests that make a model larger
 DROPPED_AT_ONCE = 1000  # answers, which takes a millisecond
 PATH_BYTES = 170  # memory of one entry of the path
 RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
-OBJECT_BYTES = 25_000
-"""Python objects around the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing."""
+OBJECT_BYTES = 25_000  # around the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing
 
 
 @dataclass(slots=True)
@@ -170,6 +169,7 @@ class Replica:
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
     published: AlarmPosition = (0, 0, 0)
     on_alarm: "Callable[[Replica], None] | None" = None
+    learned: int = 0  # rows as a counter: a reset begins it again, an import changes it from 0 only
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -252,7 +252,7 @@ class Replica:
             try:
                 applied = await in_thread_if_long(batch.flops(self.model), self._applied, batch)
             except Exception as error:
-                raise self._failed(batch, error) from error
+                raise self.quarantine(f"applying {batch} failed: {error!r}") from error
             return self._move(batch, applied)
 
     def apply_now(self, batch: Batch) -> list[Outcome]:
@@ -260,7 +260,7 @@ class Replica:
         try:
             applied = self._applied(batch)
         except Exception as error:
-            raise self._failed(batch, error) from error
+            raise self.quarantine(f"applying {batch} failed: {error!r}") from error
         return self._move(batch, applied)
 
     def _applied(self, batch: Batch) -> Applied:
@@ -269,15 +269,13 @@ class Replica:
             raise RuntimeError(f"it does not follow version {self.version}")
         return batch.apply(self.model)
 
-    def _failed(self, batch: Batch, error: Exception) -> ModelDown:
-        return self.quarantine(f"applying {batch} failed: {error!r}")
-
     def _move(self, batch: Batch, applied: Applied) -> list[Outcome]:
         """Move to the version of a batch; count what was learned, keep the answers to its ids."""
         self.path.append((self.version, self.uid))
         self.path.extend(batch.inner)
         self.version, self.uid, self.time_ms = batch.version, batch.uid, batch.time_ms
         self.saved.log_bytes += batch.size + applied.states_bytes
+        self.learned += applied.rows
         self.stats.rows += applied.rows
         self.stats.refused += applied.refused
         if applied.items:
@@ -287,6 +285,8 @@ class Replica:
             self.measure()
         if applied.rebuilt:
             self.saved.changed = batch.version
+            if not (self.learned and self.model.rows):
+                self.learned = self.model.rows
         if self.model.outbox.total:
             self.notify()
         if self.progress.since or self.progress.awaited:

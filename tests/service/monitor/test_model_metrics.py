@@ -97,6 +97,35 @@ async def test_tags_add_up(api):
     assert (1.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
 
 
+async def test_rows_are_a_counter(api):
+    """An import changes it only where there was none; a reset begins it again, but not that of a tag."""
+    path = await api.new({**DFOP, "tags": {"team": "books"}})
+    await api.post(f"{path}/feedback", {"features": features(9), "label": "UP"})
+    early, counted = await api.state(path), []
+
+    async def counts():
+        found = await api.scraped()
+        counted.append(
+            (found["onepass_model_rows_total", name_of(path)], found["onepass_tag_rows_total", "team", "books"])
+        )
+
+    await counts()
+    for row in range(5):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
+    await counts()
+    late = await api.state(path)
+    for change in (early, late):
+        await api.imports(path, change, 200)
+        await counts()
+    await api.post(f"{path}/reset")
+    await counts()
+    await api.post(f"{path}/feedback", {"features": features(0), "label": "UP"})
+    await counts()
+    await api.imports("/models/imported", late, 201)
+    assert 6 == (await api.scraped())["onepass_model_rows_total", "imported"]
+    assert [(1, 0), (6, 5), (6, 5), (6, 5), (0, 5), (1, 6)] == counted
+
+
 async def test_models_worse_than_their_baselines_are_counted(api):
     """Labels that stay for long are repeated by no_change, and told by no column; young models are not judged."""
     rng = np.random.default_rng(0)
@@ -189,19 +218,19 @@ class _Model:
 
     def __init__(self, name, rows):
         self.name, self.incarnation, self.model = name, "1", self
-        self.rows, self.outbox, self.total = rows, self, 0
+        self.learned, self.outbox, self.total = rows, self, 0
 
 
 async def test_activity_fades():
     """A model that has learned a lot, long ago, gives way to one that learns now."""
     activity, before, now = Activity(), _Model("before", 10), _Model("now", 10)
     await activity.look(0.0, [before, now])
-    before.rows += 100
+    before.learned += 100
     await activity.look(10.0, [before, now])
     assert ["before"] == activity.most(1, ["before", "now"])
-    now.rows += 30
+    now.learned += 30
     gains = await activity.look(10.0 + 2 * HALF_LIFE_S, [before, now])
     assert (0, 30) == (gains["before"].rows, gains["now"].rows)
     assert ["now"] == activity.most(1, ["before", "now"])
-    before.rows = 0
+    before.learned = 0
     assert 0 == (await activity.look(20.0, [before]))["before"].rows
