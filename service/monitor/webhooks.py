@@ -120,7 +120,11 @@ class Webhook:
             step_s = min(rest_s, TURN_MS / 4000)
             await asyncio.sleep(step_s)
             rest_s -= step_s
-            missed, due = await self._deliveries.next()
+            try:
+                missed, due = await self._deliveries.next()
+            except Unavailable:  # the budget goes on, and nothing is posted until it is known whose turn it is
+                rest_s = max(rest_s, BACKOFF_S)
+                continue
             if due != event:  # it may also have left the stream
                 self.outcomes["dropped"] += missed
                 return False

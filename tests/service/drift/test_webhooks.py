@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import itertools
 import logging
 
 import pytest
@@ -10,9 +11,11 @@ from pydantic import SecretStr
 
 from service import logs
 from service.app import build
+from service.errors import StoreDown
 from service.monitor import webhooks as hooks
 from service.settings import Settings
 from service.settings_validation import validated, webhook_key_of, webhooks_of
+from service.store.drift.deliveries import Deliveries
 from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
 from tests.service.drift.test_api_drift import raise_alarms
@@ -157,6 +160,23 @@ async def test_a_dead_webhook_delays_nobody_and_is_counted(hooked, monkeypatch):
         await reaches(api, delivered=1)
         last = (await api.get(f"{path}/drift"))["events"][-1]
         assert last.items() <= down.posted[-1].event.items()
+
+
+async def test_a_store_that_comes_and_goes_does_not_renew_the_budget(hooked, monkeypatch):
+    """An event that cannot be delivered is dropped although every other look at the stream fails."""
+    monkeypatch.setattr(hooks, "BUDGET_S", 0.5)
+    look, looks = Deliveries.next, itertools.count()
+
+    async def unsteady(*given):
+        if next(looks) % 2:
+            raise StoreDown("the store does not answer")
+        return await look(*given)
+
+    async with Receiver(lambda _: 503) as receiver:
+        api = await hooked(receiver)
+        monkeypatch.setattr(Deliveries, "next", unsteady)
+        await raise_alarms(api, await api.new(), 1)
+        await reaches(api, dropped=1)
 
 
 async def test_events_that_leave_the_stream_while_one_is_retried_are_counted(hooked, monkeypatch):
