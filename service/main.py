@@ -3,6 +3,7 @@
 Importing this module imports core, which compiles kernels that are missing; ``onepass serve`` compiles them first.
 """
 
+import asyncio
 import logging
 import os
 import shutil
@@ -22,7 +23,7 @@ import core.numerics.lapack  # noqa: F401  before any kernel is loaded, for whic
 from service import memory_limit
 from service.api.routes import App
 from service.app import Grace, build, end_streams, leave, refused
-from service.server import descriptors
+from service.server import descriptors, handshakes
 from service.server.http_protocol import Gate, bounded
 from service.settings import Settings
 
@@ -59,9 +60,9 @@ class Drain:
 class Server(uvicorn.Server):
     """The server of one app, with a drain before the stop, and ``grace``, the bound on all that follows it."""
 
-    def __init__(self, config: uvicorn.Config, app: App, settings: Settings, grace: Grace) -> None:
+    def __init__(self, config: uvicorn.Config, gate: Gate, app: App, settings: Settings, grace: Grace) -> None:
         super().__init__(config)
-        self._app, self._settings, self._grace = app, settings, grace
+        self._gate, self._app, self._settings, self._grace = gate, app, settings, grace
         self._is_new = is_new(settings)  # before the store is started
         self._drain = Drain(settings.drain_s, lambda: leave(app))
 
@@ -80,6 +81,9 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and print where."""
+        if self.config.ssl is not None:
+            loop = asyncio.get_running_loop()
+            handshakes.bound(self.config.ssl, self._gate, self.server_state.connections, loop)
         await super().startup(sockets)
         if self.started:
             scheme = "https" if self.config.is_ssl else "http"
@@ -107,7 +111,9 @@ def run(settings: Settings, *, keys_file: Path | None, ssl: Mapping[str, Any]) -
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    server = Server(_config(settings, app, grace, ssl), app, settings, grace)
+    connections_max = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
+    gate = Gate(connections_max, lambda status: refused(app, status))
+    server = Server(_config(settings, app, gate, grace, ssl), gate, app, settings, grace)
     try:
         server.run()
     except SystemExit:  # uvicorn has a status of its own for a start that failed
@@ -116,11 +122,10 @@ def run(settings: Settings, *, keys_file: Path | None, ssl: Mapping[str, Any]) -
     return 0 if server.started else 1
 
 
-def _config(settings: Settings, app: App, grace: Grace, ssl: Mapping[str, Any]) -> uvicorn.Config:
-    connections_max = descriptors.for_clients(descriptors.raise_limit(), settings.connections_max)
+def _config(settings: Settings, app: App, gate: Gate, grace: Grace, ssl: Mapping[str, Any]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=bounded(Gate(connections_max, lambda status: refused(app, status))),
+        http=bounded(gate),
         ws="none",
         timeout_keep_alive=settings.keep_alive_s,
         host=settings.host,

@@ -2,6 +2,7 @@
 
     request line and headers, or trailers     HEAD_BYTES_MAX, HEAD_LINES_MAX     431, closed
     the time that they take                   HEAD_S                             closed
+    the time of a TLS handshake               HEAD_S                             closed
     a connection that has sent nothing        HEAD_S                             closed
     a body                                    ``progress``                       408, closed
     an answer that the client does not read   ``progress``                       cut off
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from time import monotonic
 from typing import Any, cast
+from weakref import WeakSet
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 from starlette.responses import Response
@@ -59,6 +61,7 @@ class Gate:
     def __init__(self, connections_max: int, refused: Callable[[int], None]) -> None:
         self.connections_max, self.refused, self._silent_until = connections_max, refused, 0.0
         self._burst: Burst | None = None
+        self.handshakes = WeakSet[object]()  # the incomplete ones of TLS; the loop drops one that ends without a word
 
     def burst(self, loop: asyncio.AbstractEventLoop) -> Burst:
         """The one ``Burst`` that writes the answers of all connections, which share a loop."""
@@ -67,8 +70,11 @@ class Gate:
         return self._burst
 
     def hopeless(self, count: int) -> bool:
-        """Whether to close one of ``count`` connections immediately: REFUSED_OPEN_MAX others are being refused."""
-        if count - self.connections_max <= REFUSED_OPEN_MAX:
+        """Whether to close one of ``count`` connections immediately: REFUSED_OPEN_MAX others are being refused.
+
+        Incomplete handshakes count as well.
+        """
+        if count + len(self.handshakes) - self.connections_max <= REFUSED_OPEN_MAX:
             return False
         self.full()
         self.refused(503)

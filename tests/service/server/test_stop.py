@@ -67,7 +67,7 @@ app.root_path, app.state = "", None
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # as ``onepass serve`` does
 settings = Settings(redis_url="redis://nowhere")
 config = main.uvicorn.Config(app, port=0, log_config=None)
-main.Server(config, app, settings, Grace(1.0)).run()
+main.Server(config, main.Gate(10, print), app, settings, Grace(1.0)).run()
 """
 """A service with a thread that never ends."""
 

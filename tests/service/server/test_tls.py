@@ -1,6 +1,7 @@
 """TLS: uvicorn's options from settings, the bounds of connections behind it, and commands that are clients of it."""
 
 import asyncio
+import gc
 import json
 import re
 import ssl
@@ -14,8 +15,8 @@ from cryptography.hazmat.primitives import serialization
 
 from service.client import app
 from service.client import serving as commands
-from service.server import http_protocol
-from service.server.http_protocol import HEAD_LINES_MAX
+from service.server import handshakes, http_protocol
+from service.server.http_protocol import HEAD_LINES_MAX, REFUSED_OPEN_MAX
 from service.server.tls import options
 from tests.service.client.test_serving import await_listening, serving
 from tests.service.local_server import LocalServer, running
@@ -38,11 +39,12 @@ def pem(ca: trustme.CA, tmp_path: Path) -> Path:
 
 
 class SecureServer(LocalServer):
-    def __init__(self, pem: Path, ca: trustme.CA) -> None:
-        super().__init__(echo)
+    def __init__(self, pem: Path, ca: trustme.CA, connections_max: int = 100) -> None:
+        super().__init__(echo, connections_max)
         self.tls, self.trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
         self.tls.load_cert_chain(pem)
         ca.configure_trust(self.trust)
+        handshakes.bound(self.tls, self.gate, self.state.connections, asyncio.get_running_loop())
 
     async def connect(self, limit: int = 2**16):
         found = await asyncio.open_connection(
@@ -65,6 +67,47 @@ def test_bounds_hold(loop, ca, pem, monkeypatch):
             answer = await server.answer(GET + b"X-A: b\r\n" * (HEAD_LINES_MAX + 1) + b"\r\n")
             assert (431, "/problems/head-too-large") == (status(answer), problem(answer)["type"])
             assert b"" == await server.answer(GET)
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(story())
+
+
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+"""The beginning of a handshake."""
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_handshakes_without_end_count_as_connections_and_are_closed(loop, ca, pem, monkeypatch):
+    """Excess ones at once; the others when they are late; those that the client gives up no longer count."""
+    monkeypatch.setattr(http_protocol, "HEAD_S", 3.0)
+
+    async def story():
+        async with running(SecureServer(pem, ca, connections_max=10)) as server:
+
+            async def begin(sent: bytes) -> asyncio.StreamReader:
+                reader, writer = await LocalServer.connect(server)
+                writer.write(sent)
+                return reader
+
+            async def none_counts() -> None:
+                async with asyncio.timeout(1.5):
+                    while server.gate.handshakes:
+                        await asyncio.sleep(0.01)
+                        if loop == "asyncio":  # keeps those that failed in cycles
+                            gc.collect()
+
+            for sent in (b"", HELLO, b"no TLS"):
+                for _ in range(10 + REFUSED_OPEN_MAX):
+                    await begin(sent)
+                    server._writers.pop().close()
+                await none_counts()
+            begun = [await begin(HELLO if number % 2 else b"") for number in range(10 + REFUSED_OPEN_MAX)]
+            assert b"" == await asyncio.wait_for((await begin(HELLO)).read(), 1)
+            assert [503] == server.refused
+            assert not any(reader.at_eof() for reader in begun)
+            assert [b""] * len(begun) == await asyncio.wait_for(asyncio.gather(*(one.read() for one in begun)), 10)
+            await none_counts()
+            assert b"200 OK" in await server.answer(GET + b"Connection: close\r\n\r\n")
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
         runner.run(story())
