@@ -5,7 +5,6 @@ allowed.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
@@ -23,6 +22,7 @@ from core.problems import Invalid, suggestion
 from service.api.http.bodies import BodyBudget
 from service.api.http.cross_site import Guard
 from service.api.http.headers import LINES
+from service.api.http.headers import NAME as NAME
 from service.api.http.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness
@@ -37,7 +37,6 @@ LIMIT = 100
 EFFECTS_AT_ONCE = 2  # models whose effects are computed at the same time
 DIGITS_MAX, WHOLE_MAX = 20, 2**53
 """Bounds of a whole number in a query: of its digits and its value; no version is larger."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # valid names of models
 
 
 @dataclass(frozen=True, slots=True)

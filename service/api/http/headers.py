@@ -17,6 +17,7 @@ ALWAYS = (NOSNIFF, (b"cross-origin-resource-policy", b"same-origin"))
 PAGES = ((b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
 """Headers of pages: send no referrer, allow no frames."""
 MODEL = b"x-onepass-model"  # header with the model's name, for load balancers and their logs
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # valid names of models
 REQUEST_ID, TRACE_HEADER = b"x-request-id", b"traceparent"
 LINES, ID = "onepass.lines", "onepass.request_id"
 """Keys of a request's scope: its header lines by name, the first of equal ones; its id."""
@@ -63,7 +64,8 @@ def log_fields() -> dict[str, str]:
     if scope is None:
         return {}
     found = {"request_id": scope[ID].decode("ascii")}
-    if (model := scope.get("path_params", {}).get("name")) is not None:
+    model = scope.get("path_params", {}).get("name", "")
+    if NAME.fullmatch(model):  # anybody may send any other
         found["model"] = model
     for name, value in scope["headers"]:
         if name == TRACE_HEADER and (trace := _TRACE.fullmatch(value)) is not None and not value.startswith(b"ff"):

@@ -208,6 +208,17 @@ async def test_the_log_names_keys(start, said):
     assert [("/version", 200, "boss"), ("/version", 401, None), ("/metrics", 401, None)] == found
 
 
+async def test_what_cannot_be_a_model_is_not_named(start, said):
+    """Nobody without a key writes long lines, line breaks or the codes of a terminal."""
+    api = await start(api_keys="boss:canary-secret:admin")
+    said.truncate(said.seek(0))
+    for name in ("sold", "x" * 60_000, "a%1B%5B31m%07", "a%C2%85b%E2%80%A8c%0B", "a%0A2026"):
+        problem(await api.ask("DELETE", f"/models/{name}"), 401)
+    audited = [line.get("model") for line in lines(said) if line["event"] == "admin request"]
+    assert ["sold", None, None, None, None] == audited
+    assert len(said.getvalue()) < 10_000
+
+
 def test_a_stop_is_of_no_request(said):
     """A signal comes amid any request, whose id and model say nothing of the stop."""
     token = CURRENT.set({ID: b"r-1", "path_params": {"name": "m"}, "headers": []})
