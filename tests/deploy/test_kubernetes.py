@@ -1,7 +1,10 @@
 """The manifests: rendered by kustomize, checked against the schemas of Kubernetes, and consistent with each other."""
 
+import asyncio
 import shutil
+import socket
 import subprocess
+import sys
 from functools import cache
 from typing import Any
 
@@ -9,8 +12,11 @@ import pytest
 import yaml
 
 from service.memory_limit import RESERVED_MB
+from service.server.http_protocol import REFUSED_OPEN_MAX
 from service.settings import Settings
+from tests.service.local_server import LocalServer, running
 from tests.service.monitoring import DEPLOY, RULES
+from tests.service.server.test_http_protocol import echo
 
 VERSION = "1.34"
 ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
@@ -101,8 +107,31 @@ def test_a_pod_has_enough_time_and_memory() -> None:
     assert Settings().grace_s + float(said["ONEPASS_DRAIN_S"]) + STORE_S < pod["terminationGracePeriodSeconds"]
     limit = int(container()["resources"]["limits"]["memory"].removesuffix("Mi"))
     assert Settings().memory_budget_mb + RESERVED_MB == limit
-    probes = {name: container()[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")}
-    assert {"livenessProbe": "/healthz", "readinessProbe": "/readyz"} == probes
+    probes = {name: container()[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe")}
+    assert {"startupProbe": "/healthz", "readinessProbe": "/readyz"} == probes
+
+
+async def test_a_full_service_is_alive() -> None:
+    """The liveness probe fails only for a service that does not answer, or that is not there."""
+    (base,) = yaml.safe_load_all((DEPLOY / "kubernetes/base/statefulset.yaml").read_text())
+    (own,) = base["spec"]["template"]["spec"]["containers"]
+    _, *command = own["livenessProbe"]["exec"]["command"]
+
+    async def probe(port: int) -> int:
+        given = [part.replace("8000", str(port)).replace("timeout=4", "timeout=1") for part in command]
+        child = await asyncio.create_subprocess_exec(sys.executable, *given, stderr=asyncio.subprocess.DEVNULL)
+        return await child.wait()
+
+    async with running(LocalServer(echo, connections_max=1)) as server:
+        assert (0, []) == (await probe(server.port), server.refused)
+        others = [await server.connect() for _ in range(2)]
+        assert (0, [503]) == (await probe(server.port), server.refused)
+        others += [await server.connect() for _ in range(REFUSED_OPEN_MAX - 1)]
+        assert (0, [503, 503]) == (await probe(server.port), server.refused)
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        port = hung.getsockname()[1]
+        assert 1 == await probe(port)
+    assert 1 == await probe(port)
 
 
 def test_production_requires_keys_and_a_store() -> None:
