@@ -326,7 +326,7 @@ class Actor:
 
     def _broken(self, what: str, error: Exception) -> ModelDown:
         logger.error("model %s: %s", self.name, what, exc_info=error)
-        return self._replica.quarantine(f"{what}: {error!r}")
+        return self._replica.quarantine(f"{what}: {type(error).__name__}")
 
     # ---------------------------------------------------------------- everything else: in a task
 

@@ -158,7 +158,7 @@ class Answerer:
             job.reject(error)
         except Exception as error:
             logger.exception("model %s: could not find the answer to a repeated id", replica.name)
-            job.reject(ModelDown(f"model {replica.name}: cannot find the first answer: {error!r}"))
+            job.reject(ModelDown(f"model {replica.name}: cannot find the first answer: {type(error).__name__}"))
         else:
             if not job.reply.done():
                 self._stats.duplicates += reply.duplicates

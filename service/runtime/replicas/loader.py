@@ -77,7 +77,7 @@ class Loader:
             raise
         except Exception as error:
             logger.exception("model %s could not be loaded", name)
-            down = ModelDown(f"model {name}: it could not be loaded: {error!r}")
+            down = ModelDown(f"model {name}: it could not be loaded: {type(error).__name__}")
             down.incarnation = incarnation
             raise down from error
         self.stats.loads += 1

@@ -252,7 +252,7 @@ class Replica:
             try:
                 applied = await in_thread_if_long(batch.flops(self.model), self._applied, batch)
             except Exception as error:
-                raise self.quarantine(f"applying {batch} failed: {error!r}") from error
+                raise self.quarantine(f"applying {batch} failed: {type(error).__name__}") from error
             return self._move(batch, applied)
 
     def apply_now(self, batch: Batch) -> list[Outcome]:
@@ -260,7 +260,7 @@ class Replica:
         try:
             applied = self._applied(batch)
         except Exception as error:
-            raise self.quarantine(f"applying {batch} failed: {error!r}") from error
+            raise self.quarantine(f"applying {batch} failed: {type(error).__name__}") from error
         return self._move(batch, applied)
 
     def _applied(self, batch: Batch) -> Applied:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import weakref
+from unittest import mock
 
 import pytest
 
@@ -183,6 +184,15 @@ async def test_an_error_on_stop_leaves_nothing_running(start, monkeypatch):
     assert all(task.done() for task in engine._tasks.values())
     with pytest.raises(StoreDown):
         await engine.store.connection.ping()
+
+
+async def test_an_error_is_named_without_what_it_says(api, monkeypatch):
+    """That may be of rows."""
+    models, name = api.engine.models, (await api.learnt()).removeprefix("/models/")
+    models.forget(await models.get(name))
+    monkeypatch.setattr(models._loader, "_recovered", mock.Mock(side_effect=MemoryError("1201 rows of float64")))
+    with pytest.raises(ModelDown, match="it could not be loaded: MemoryError$"):
+        await models.get(name)
 
 
 async def test_rows_are_read_once_more_for_the_model_that_is_in_memory_now(pair, monkeypatch):
