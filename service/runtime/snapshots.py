@@ -101,6 +101,8 @@ class Snapshotter:
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except OnepassError as error:
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
+        except Exception:  # such as MemoryError; other models are written all the same
+            logger.exception("model %s: no snapshot", replica.name)
 
     async def guard(self, replica: Replica) -> None:
         """Write a snapshot that is kept until the next such one; raises Unavailable or ModelDown if it cannot."""

@@ -11,6 +11,7 @@ import pytest
 from core.problems import Invalid
 from service.api.rows.idempotency import read_rows
 from service.errors import ModelDown, StoreDown
+from service.runtime import snapshots
 from service.runtime.replicas.model_cache import LOADS_MAX
 from service.store.log.append_notices import AppendNotice
 from tests.service.api_fixtures import DFOP, features
@@ -193,6 +194,29 @@ async def test_an_error_is_named_without_what_it_says(api, monkeypatch):
     monkeypatch.setattr(models._loader, "_recovered", mock.Mock(side_effect=MemoryError("1201 rows of float64")))
     with pytest.raises(ModelDown, match="it could not be loaded: MemoryError$"):
         await models.get(name)
+
+
+async def test_a_snapshot_that_fails_does_not_keep_others_from_being_written(api, monkeypatch, caplog):
+    """Whatever it fails of; the log names its model."""
+    models = api.engine.models
+    names = [(await api.learnt()).removeprefix("/models/") for _ in range(3)]
+    first, *others = [await models.get(name) for name in names]
+    first.saved.log_bytes += 2**20  # its snapshot comes first
+    written, pack = [], snapshots.pack
+
+    async def packed(replica):
+        if replica is first:
+            raise MemoryError
+        written.append(replica)
+        return await pack(replica)
+
+    monkeypatch.setattr(snapshots, "pack", packed)
+    monkeypatch.setattr(snapshots, "AT_ONCE", 1)
+    await api.engine.snapshotter.flush()
+    assert {*others} <= {*written}
+    assert [f"model {names[0]}: no snapshot"] == [
+        record.getMessage() for record in caplog.records if record.levelno == logging.ERROR
+    ]
 
 
 async def test_rows_are_read_once_more_for_the_model_that_is_in_memory_now(pair, monkeypatch):
