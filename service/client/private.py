@@ -4,6 +4,7 @@ It is a child process, which prints its address once it is ready. It stops when 
 with the command, however that ends.
 """
 
+import errno
 import os
 import re
 import socket
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from service.client.failures import Failed
@@ -59,9 +60,13 @@ def session(port: int = 0, **more: str) -> Iterator[Session]:
 
 
 def free_port(port: int, host: str = "127.0.0.1") -> int:
-    """The given port of a local address, or a free one if it is taken; ``OSError`` if the address is not local."""
+    """The given port of a local address, or a free one if it is taken; ``OSError`` if one cannot listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with suppress(OSError), socket.create_server((host, port), family=family):
-        return port
+    try:
+        with socket.create_server((host, port), family=family):
+            return port
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
     with socket.create_server((host, 0), family=family) as found:
         return int(found.getsockname()[1])

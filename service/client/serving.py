@@ -148,7 +148,7 @@ def _refuse_taken(settings: Settings) -> None:
     """Refuse a port that is taken, and name a free one."""
     try:
         free = private.free_port(settings.port, settings.host)
-    except OSError:  # not an address of this machine, or a name: the server says what is wrong with it
+    except OSError:  # no address of this machine, a name, or no right to the port: the server says what is wrong
         return
     if settings.port != free:
         raise Failed(

@@ -1,5 +1,6 @@
 """The command line: what each command prints, how it ends, and what it does not import."""
 
+import errno
 import gc
 import json
 import os
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock, call
 from urllib.parse import urlsplit
 
@@ -19,7 +21,7 @@ import httpx
 import pytest
 
 from service import logs, main, settings_sources
-from service.client import app
+from service.client import app, private
 from service.client import serving as commands
 from service.first_run import compiling, kernels
 from service.settings import Settings
@@ -234,3 +236,18 @@ def test_a_port_that_is_taken_is_said_with_one_that_is_free(capsys: pytest.Captu
     said = capsys.readouterr().err.splitlines()[-1]
     free = r"(\d+) is free: ONEPASS_PORT=\1; a second service also needs ONEPASS_DATA_DIR, .*"
     assert re.fullmatch(rf"onepass serve: port {taken} of 127.0.0.1 is taken; {free}", said)
+
+
+def test_a_port_without_the_right_to_it_is_not_said_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with it the server says."""
+    listening = socket.create_server
+
+    def bound(address: tuple[str, int], **how: Any) -> socket.socket:
+        if address[1] == 81:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return listening(address, **how)
+
+    monkeypatch.setattr(socket, "create_server", bound)
+    commands._refuse_taken(Settings(port=81))
+    with pytest.raises(PermissionError):
+        private.free_port(81)
