@@ -204,8 +204,8 @@ class Node:
         self._where: Callable[[], AbstractConnection] = partial(kind, **options)
         try:
             self._where()
-        except TypeError:
-            raise ValueError("the store's URL has an unknown option") from None
+        except (TypeError, AttributeError, RedisError):
+            raise ValueError("the store's URL has an unknown option, or a value that an option cannot have") from None
         self._timeout_s = timeout_s
         self._lines: WeakSet[Line] = WeakSet()
         self._quick: Line | None = None

@@ -26,6 +26,8 @@ _FORMS = (
     "redis+cluster://HOST:6379,...; empty for a private store"
 )
 
+_NO_TEXT = {"connection_class", "credential_provider"}
+
 ServerAddress = tuple[str, int]
 """Host and port."""
 
@@ -46,8 +48,10 @@ def parse(url: str) -> StoreUrl:
     if parts.scheme not in (*_SINGLE, *_MANY):
         raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) is not of a known kind: write {_FORMS}")
     try:
+        if _NO_TEXT & dict(parse_qsl(parts.query)).keys():
+            raise ValueError("an option that is an object of the library")
         return StoreUrl("single", dict(parse_url(url))) if parts.scheme in _SINGLE else _many(parts)
-    except ValueError:
+    except (ValueError, KeyError):  # KeyError: there is no host
         raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) cannot be read: write {_FORMS}") from None
 
 

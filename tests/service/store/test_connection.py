@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 from redis import exceptions
-from redis.asyncio import SSLConnection
 
 from service.errors import StoreDown, StoreFull
 from service.store.catalog import Catalog
@@ -20,7 +19,6 @@ from service.store.log.log import Head, Log
 from service.store.pending import Pending
 from service.store.redis.connection import Call, Connection, Script
 from service.store.redis.redis_errors import reply_error, translated, unavailable
-from service.store.redis.url import parse
 from service.store.states.snapshots import Snapshots
 from tests.listening import listening
 from tests.service.store_fixtures import INCARNATION, Model, next_command
@@ -330,6 +328,12 @@ def test_nothing_else_is_known(error):
         ("redis+cluster://:hidden@a:1/?no_such_option=1", "an unknown option"),
         *((url, KINDS) for url in ("", "foo", "localhost:6379", "http://:hidden@a", "hidden://a")),
         ("redis://:hidden@a:port", "cannot be read"),
+        *(
+            (f"redis+{kind}", "cannot be read")
+            for kind in ("cluster://:hidden@a,:7001", "cluster://", "sentinel://,/x")
+        ),
+        *((f"redis://a?{one}=hidden", "cannot be read") for one in ("connection_class", "credential_provider")),
+        *((f"rediss://:hidden@a?{one}", "a value that") for one in ("ssl_cert_reqs=bogus", "protocol=9", "retry=1")),
         ("redis://:hidden@a:1/0?no_such_option=1", "an unknown option"),
     ],
 )
@@ -372,29 +376,3 @@ async def test_no_calls_are_answered_at_once() -> None:
     async with counting(hangs_up=False) as (url, got), connected(url, 600.0) as connection, asyncio.timeout(30):
         assert ([], []) == (await connection.run([]), await connection.ask())
         assert [] == got
-
-
-SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
-TLS = {"connection_class": SSLConnection, "ssl_ca_certs": "/c.pem"}
-
-
-@pytest.mark.parametrize(
-    ("url", "kind", "seeds", "where"),
-    [
-        ("redis://h", "single", (), {"host": "h"}),
-        ("redis://u:p@h:1/2", "single", (), {"host": "h", "port": 1, "username": "u", "password": "p", "db": 2}),
-        ("unix:///a/b?db=3", "single", (), {"path": "/a/b", "db": 3}),
-        (SENTINELS, "sentinel", (("a", 26379), ("b", 7)), {"username": "u", "password": "p", "db": 2}),
-        ("redis+cluster://u:p@a:1,b", "cluster", (("a", 1), ("b", 6379)), {"username": "u", "password": "p"}),
-        ("rediss+sentinel://a:1,b:2/store?ssl_ca_certs=/c.pem", "sentinel", (("a", 1), ("b", 2)), TLS),
-        ("rediss+cluster://a:1,b:2/?ssl_ca_certs=/c.pem", "cluster", (("a", 1), ("b", 2)), TLS),
-    ],
-)
-def test_where_a_store_is(url, kind, seeds, where):
-    """Host or path, or the servers that know it; credentials, database and certificates, told once for all servers."""
-    found = parse(url)
-    assert (kind, seeds) == (found.kind, found.seeds)
-    assert where == {name: found.where.get(name) for name in where}
-    assert kind == "single" or where == found.where
-    if url == SENTINELS:  # they are asked for a service, with credentials of their own
-        assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)

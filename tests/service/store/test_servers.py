@@ -6,10 +6,12 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
+from redis.asyncio import SSLConnection
 
 from service.errors import StoreDown
 from service.store.redis import node
 from service.store.redis.connection import Call
+from service.store.redis.url import parse
 from tests.listening import listening
 from tests.service.store.test_connection import connected
 from tests.service.store_fixtures import next_command
@@ -147,3 +149,29 @@ async def test_a_database_that_the_store_does_not_have_is_named(server):
     async with connected(f"{server.url}?db=99") as connection:
         with pytest.raises(StoreDown, match="does not have the database that its URL names"):
             await connection.ping()
+
+
+SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
+TLS = {"connection_class": SSLConnection, "ssl_ca_certs": "/c.pem"}
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "seeds", "where"),
+    [
+        ("redis://h", "single", (), {"host": "h"}),
+        ("redis://u:p@h:1/2", "single", (), {"host": "h", "port": 1, "username": "u", "password": "p", "db": 2}),
+        ("unix:///a/b?db=3", "single", (), {"path": "/a/b", "db": 3}),
+        (SENTINELS, "sentinel", (("a", 26379), ("b", 7)), {"username": "u", "password": "p", "db": 2}),
+        ("redis+cluster://u:p@a:1,b", "cluster", (("a", 1), ("b", 6379)), {"username": "u", "password": "p"}),
+        ("rediss+sentinel://a:1,b:2/store?ssl_ca_certs=/c.pem", "sentinel", (("a", 1), ("b", 2)), TLS),
+        ("rediss+cluster://a:1,b:2/?ssl_ca_certs=/c.pem", "cluster", (("a", 1), ("b", 2)), TLS),
+    ],
+)
+def test_where_a_store_is(url, kind, seeds, where):
+    """Host or path, or the servers that know it; credentials, database and certificates, told once for all servers."""
+    found = parse(url)
+    assert (kind, seeds) == (found.kind, found.seeds)
+    assert where == {name: found.where.get(name) for name in where}
+    assert kind == "single" or where == found.where
+    if url == SENTINELS:  # they are asked for a service, with credentials of their own
+        assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)
