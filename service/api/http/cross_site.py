@@ -26,6 +26,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITE = frozenset({b"same-origin", b"none"})
 """What a browser sends with a request of our own pages, and with one that its user made directly."""
 KNOWN_MAX = 1000  # most hosts whose verdict is cached
+HOST_BYTES_MAX = 260  # of a name, a dot and a port; longer ones are of nobody
 _HOST, _SITE, _ORIGIN, _CLIENTS = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-for"
 _WANTED = frozenset({_HOST, _SITE, _ORIGIN})
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -66,7 +67,7 @@ class Guard:
         """``Forbidden`` if a request may come from another site's page."""
         sent = {name: value for name, value in scope["headers"] if name in _WANTED}
         host = sent.get(_HOST, b"")
-        if not is_known(host, self._hosts):
+        if len(host) > HOST_BYTES_MAX or not is_known(host, self._hosts):
             problem = Problem("Host", "is not a known name of this service", "ONEPASS_ALLOWED_HOSTS")
             raise Forbidden("without keys, Host must be an address or a known name of the service", [problem])
         if (_SITE in sent or _ORIGIN in sent) and scope["method"] not in SAFE and not self._own_site(sent):

@@ -45,6 +45,15 @@ async def test_a_name_that_may_be_anybodys(api, host):
     problem(await api.ask("POST", f"{path}/predict", json=body, headers={"Host": host}), 403)
 
 
+async def test_a_host_that_is_no_name_is_not_kept(api):
+    """Verdicts of long ones would be memory for good."""
+    is_known.cache_clear()
+    problem(await api.ask("GET", "/models", headers={"Host": "x" * 60_000}), 403)
+    assert 0 == is_known.cache_info().currsize
+    longest = {"Host": "x" * 253 + ".:65535"}
+    assert 200 == (await api.ask("GET", "/models", headers=longest)).status_code
+
+
 @pytest.mark.parametrize(
     "host",
     ["localhost", "localhost:8000", "LOCALHOST.", "127.0.0.1:8000", "[::1]:8000", "10.1.2.3", "onepass", "a.localhost"],
