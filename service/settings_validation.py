@@ -15,6 +15,7 @@ from service.settings import Settings
 from service.store.redis.connection import Connection
 
 URLS_MAX = 16  # webhooks: each has a task, a group and a label of its own
+RATE_MIN_PER_S = 1 / 86_400
 _PREFIX = "whsec_"
 
 
@@ -35,6 +36,8 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
     ``keys_file`` is where the keys are from, if they are from a file of their own.
     """
     text = settings.api_keys.get_secret_value()
+    if 0 < settings.rate_per_s < RATE_MIN_PER_S:
+        raise ValueError("ONEPASS_RATE_PER_S: less than a request per day; 0 is no limit")
     keys = Keys(text, settings.rate_per_s, monotonic, from_file=keys_file is not None)
     webhooks = webhooks_of(settings.webhooks.get_secret_value())
     webhook_key = webhook_key_of(settings.webhook_secret.get_secret_value())

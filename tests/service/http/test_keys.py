@@ -11,6 +11,7 @@ from service.api.routes import ROUTES
 from service.app import build
 from service.errors import Forbidden, TooManyRequests, Unauthorized
 from service.settings import Settings
+from service.settings_validation import validated
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.route_table import id_of
 
@@ -93,6 +94,13 @@ async def test_too_many_requests_are_429(start):
     told = await slow.post("/models/common/predict", {**ROW, "track": True}, **as_("learner"))
     assert told["prediction_id"]
     assert 200 == (await slow.ask("GET", "/healthz", **as_("reader"))).status_code
+
+
+def test_a_rate_is_a_request_per_day_at_least(own_settings):
+    """Less would tell clients to wait for longer than a number can say."""
+    validated(Settings(rate_per_s=1 / 86_400))
+    with pytest.raises(ValueError, match="ONEPASS_RATE_PER_S: less than a request per day"):
+        validated(Settings(rate_per_s=1e-320))
 
 
 @pytest.mark.parametrize("text", ["", " , "])
