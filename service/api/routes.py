@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api import features, health
 from service.api.drift import drift
 from service.api.http import access_log, headers
-from service.api.http.context import NAME, Context
+from service.api.http.context import Context
 from service.api.http.cross_site import is_browser
-from service.api.http.headers import ALWAYS, MODEL, PAGES
+from service.api.http.headers import ALWAYS, MODEL, NAME, PAGES
 from service.api.http.problems import ROOT_PATH
 from service.api.http.root_path import parse, under
 from service.api.http.route import PROBED, Route

@@ -16,7 +16,8 @@ from core.contract import Label
 from core.problems import Invalid
 from service.api.csv_answers import Format, csv_answer, drift_table
 from service.api.drift import event_stream
-from service.api.http.context import LIMIT_MAX, NAME, WHOLE_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
+from service.api.http.context import LIMIT_MAX, WHOLE_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
+from service.api.http.headers import NAME
 from service.api.http.keys import covered_by
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route

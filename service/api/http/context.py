@@ -21,8 +21,7 @@ from core.features import Space
 from core.problems import Invalid, suggestion
 from service.api.http.bodies import BodyBudget
 from service.api.http.cross_site import Guard
-from service.api.http.headers import LINES
-from service.api.http.headers import NAME as NAME
+from service.api.http.headers import LINES, NAME
 from service.api.http.keys import Key, Keys
 from service.runtime.broadcast import Broadcast
 from service.runtime.engine import Engine, Freshness

@@ -22,8 +22,8 @@ from starlette.responses import Response
 from core.problems import LISTED_MAX, Invalid, Problem, suggestion
 from service.api.http import bodies, json_body
 from service.api.http.bodies import RESERVED
-from service.api.http.context import NAME, Context, known_queries
-from service.api.http.headers import LINES
+from service.api.http.context import Context, known_queries
+from service.api.http.headers import LINES, NAME
 from service.api.http.keys import covered_by
 from service.api.http.media import JSON
 from service.api.http.problems import disconnected, invalid, problem, slug_of, status_of

@@ -9,7 +9,8 @@ from starlette.responses import Response
 from core.config.challengers import ChallengerBody
 from core.entry import Segment
 from core.model import Model as CoreModel
-from service.api.http.context import NAME, Context, Ctx, IdempotencyKey, ModelName
+from service.api.http.context import Context, Ctx, IdempotencyKey, ModelName
+from service.api.http.headers import NAME
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models import documents
 from service.api.models.documents import NOT_MODIFIED, conditional, encode, json_of, shown

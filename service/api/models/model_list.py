@@ -11,7 +11,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from core.contract import Label
-from service.api.http.context import NAME, Caller, Ctx, Paging, iso, no_cursor
+from service.api.http.context import Caller, Ctx, Paging, iso, no_cursor
+from service.api.http.headers import NAME
 from service.api.http.keys import Key, covered_by
 from service.api.http.media import JSON
 from service.api.http.route import READ, Route

@@ -16,9 +16,9 @@ from core.entry import Reset
 from core.model import LearnerSpaces, save
 from core.problems import PROBLEMS_MAX, Invalid, Problem
 from service.api.http import bodies
-from service.api.http.context import NAME, Ctx, IdempotencyKey, ModelName, iso
+from service.api.http.context import Ctx, IdempotencyKey, ModelName, iso
 from service.api.http.cross_site import is_browser
-from service.api.http.headers import LINES
+from service.api.http.headers import LINES, NAME
 from service.api.http.media import JSON
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models.documents import shown

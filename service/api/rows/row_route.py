@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from service.api.http import access_log
 from service.api.http.bodies import RESERVED, SMALL_BYTES
-from service.api.http.context import FRESHNESS, NAME, Context, fresh_by_query, known_queries
-from service.api.http.headers import ALWAYS, LINES, MODEL, REQUEST_ID, begin_request
+from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_queries
+from service.api.http.headers import ALWAYS, LINES, MODEL, NAME, REQUEST_ID, begin_request
 from service.api.http.media import JSON
 from service.api.http.problems import invalid
 from service.api.http.route import Route, refused, with_models
