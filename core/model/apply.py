@@ -114,11 +114,7 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
     if route is not None and route.schema.exact:
         count_unknown(model.unknown, route.schema, rows.raw)
     scored = learn.learn_together(model, first.space, rows, entry_position_of)
-    if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
-        scored = model.own.answers.by_returned(scored, rows.returned)
     model.due_rows += sum(map(_due, segments))
-    if rows.outside is not None or model.outside is not None:
-        learn.score_outside(model, rows, scored)
     learned = _outcomes(model, segments, scored, rows.returned, route is not None and not observes)
     if not usual and len(model.labels) > classes and model.config.labels is None:
         learned[0].joined = [*model.labels.first_rows(rows.labels, classes)]

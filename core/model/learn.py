@@ -142,10 +142,12 @@ TEST_EVERY = 100  # challengers are promoted automatically only after rows whose
 def learn_together(model: Model, space: str, rows: BlockRows, entry_position_of: EntryPositionOf) -> Scored:
     """Let all learners learn the rows, cut after each at which a challenger may be promoted by itself.
 
-    Returns the own learner's scores.
+    Returns the scores of what was returned. Whatever concerns the model's own learner is done before a promotion.
     """
     if not model.challengers:
         alone = learn_rows(model.own, space, rows, own=True)
+        if rows.returned is not None or rows.outside is not None or model.outside is not None:
+            alone = _score_returned(model, rows, alone)
         if model.own.drift_response is not None and model.own.drift_response.alarms:
             report_alarms(model, entry_position_of)
         return alone
@@ -155,7 +157,10 @@ def learn_together(model: Model, space: str, rows: BlockRows, entry_position_of:
         automatic = any(one.promote == "auto" for one in model.challengers.values())
         stop = min(count, start + TEST_EVERY - model.rows % TEST_EVERY) if automatic else count
         part = rows if stop - start == count else rows.part(slice(start, stop))
-        scored.append(_learn_and_compare(model, space, part))
+        found = _learn_and_compare(model, space, part)
+        if rows.returned is not None or rows.outside is not None or model.outside is not None:
+            found = _score_returned(model, part, found)
+        scored.append(found)
         report_alarms(model, entry_position_of)
         if count and model.rows % TEST_EVERY == 0 and (name := promotable(model.challengers)) is not None:
             promote(model, name, "auto")
@@ -185,6 +190,15 @@ def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> F
     ids = own.learner_id, other.learner_id
     both = [one is None or all(one.made_by(learner) is not None for learner in ids) for one in returned]
     return np.where(both, 0.0, np.nan)
+
+
+def _score_returned(model: Model, rows: BlockRows, scored: Scored) -> Scored:
+    """Compare the own learner's scores with those of the model outside; return the scores of what clients were told."""
+    if rows.outside is not None or model.outside is not None:
+        score_outside(model, rows, scored)
+    if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
+        return model.own.answers.by_returned(scored, rows.returned)
+    return scored
 
 
 def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from core.entry import Promote, Reset, Restore, Switch
+from core.entry import Entry, Promote, Reset, Restore, Rows, Switch
 from core.features import parse_features
 from core.model import Challenger, plans, read, save
+from core.model.apply import apply
 from core.model.learn import TEST_EVERY, promotable
 from core.model.plans import ASKED_ROWS_MIN, PREVIOUS
-from tests.core.challengers.test_challengers import DFOP, PRICES, challenge, numbers, rotating
+from tests.core.challengers.test_challengers import DFOP, MODEL, PRICES, challenge, numbers, rotating
 from tests.core.twin import Twin
 
 FEATURES = ["a", "b", "c", "d"]
@@ -153,6 +154,23 @@ def test_an_automatic_promotion_keeps_the_former_model():
         assert {**own, "metrics": 0} == {**former, "metrics": 0}
         assert "never" == model.machine.challengers[PREVIOUS].promote
     assert promoted[0] <= promoted[1]
+
+
+def test_late_labels_are_answered_alike_whether_or_not_they_come_with_the_row_that_promotes():
+    """A label unknown at the prediction gets a share that falls with the rows of the learner of the moment."""
+    X, y = rotating(1400, regression=False)
+    together, apart = (Twin({**MODEL, "on_drift": "report"}) for _ in range(2))
+    for model in (together, apart):
+        model.learn(X[:150], y[:150])
+        challenge(model, "fast", {**DFOP, "promote": "auto"})
+        model.learn(X[150:1100], y[150:1100])
+        _, told = read.predict_to_keep(model.machine, X[1100:])
+        model.learn(X[:1], ["w"])
+    space = together.machine.feedback_schema.id
+    rows = [Rows(space, None, X[at : at + 1], ["w"], served=one) for at, one in enumerate(told, 1100)]
+    answered = apply(together.machine, Entry(9, 0, tuple(rows)))
+    assert PREVIOUS in together.machine.challengers
+    assert answered == [apart.commit(one) for one in rows]
 
 
 def test_a_challenger_with_larger_squared_errors_is_not_promoted_automatically():

@@ -75,6 +75,14 @@ def challenged(body: Mapping[str, Any], rows: Any, **bodies: Any) -> Case:
     return Case(partial(of, {**body, "on_drift": "report"}, better=better, **bodies), *rows)
 
 
+def beside(case: Case, rows: int) -> Case:
+    """The same beside a model outside that is right; it predicts every other one of the first ``rows`` rows."""
+    numbers = isinstance(case.y, np.ndarray)
+    served = [label if at < rows and at % 2 else np.nan if numbers else None for at, label in enumerate(case.y)]
+    outside = np.array(served) if numbers else served
+    return case._replace(more={"outside": outside}, forms=(rows,) if rows < len(served) else ())
+
+
 CASES = {
     **{
         f"kind {at}": Case(partial(machine.machine, kind), *machine.stream(kind))
@@ -114,6 +122,12 @@ CASES = {
     "challengers": challenged(challengers.MODEL, challengers.rotating(1200, False), slow={"algorithm": "fesl_s"}),
     "challengers of numbers": challenged(
         challengers.PRICES, challengers.rotating(1200, True), slow={"algorithm": "fesl_s"}
+    ),
+    "challengers beside a model outside": beside(
+        challenged(challengers.MODEL, challengers.rotating(1200, False)), 1200
+    ),
+    "challengers of numbers beside a model outside": beside(
+        challenged(challengers.PRICES, challengers.rotating(1200, True)), 30
     ),
     "challengers at a drift": challenged(
         challengers.MODEL, challengers.stream(800, classes="uvv"), other={"algorithm": "dynamic_odm"}
@@ -171,7 +185,7 @@ def test_any_cut_leaves_the_same_model(case: Case) -> None:
         segments = [*case.segments(np.random.default_rng(seed).integers(1, count, 3 + count // 9).tolist())]
         together = [segments[at : at + 2 + seed] for at in range(0, len(segments), 2 + seed)]
         found.append(learned(case, together, saves=True))
-        if "outside" not in case.more:  # rows with served predictions are not merged
+        if case.forms or "outside" not in case.more:  # rows with served predictions are not merged
             apart, _ = learned(case, [[rows] for rows in segments])
             assert save.to_bytes(apart) == save.to_bytes(merged(case, segments))
     for model, other in found:
