@@ -185,11 +185,10 @@ def _learn_and_compare(model: Model, space: str, rows: BlockRows) -> Scored:
     return scored
 
 
-def _comparable(returned: Returned, own: LearnerParts, other: LearnerParts) -> Floats:
-    """(n,) 0 for rows that both learners predicted at the same time, else NaN; all learners predict untracked rows."""
-    ids = own.learner_id, other.learner_id
-    both = [one is None or all(one.made_by(learner) is not None for learner in ids) for one in returned]
-    return np.where(both, 0.0, np.nan)
+def _comparable(returned: Returned, *learners: LearnerParts) -> Floats:
+    """(n,) 0 for rows that these learners predicted at the same time, else NaN; all learners predict untracked rows."""
+    made = [one is None or all(one.made_by(each.learner_id) is not None for each in learners) for one in returned]
+    return np.where(made, 0.0, np.nan)
 
 
 def _score_returned(model: Model, rows: BlockRows, scored: Scored) -> Scored:
@@ -302,6 +301,8 @@ def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
 def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
     """Score the predictions of the model outside on rows that were just learned, from the first that it predicted."""
     answers, truth, own, outside = model.own.answers, scored.truth, scored.losses, rows.outside
+    if rows.returned is not None:  # not compared where another learner's prediction was returned, and it made none
+        own = own + _comparable(rows.returned, model.own)
     if outside is None:
         outside = [None] * len(truth)
     if model.outside is None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from core.entry import Challenge, Promote, Reset, ServedPrediction, Switch
 from core.features import Feature
@@ -115,6 +116,22 @@ def test_the_comparison_restarts():
     assert 0 == model.report["served"]["rows"]
     model.commit(Reset())
     assert "served" not in model.report
+
+
+def test_late_labels_are_compared_by_what_the_model_predicted_itself():
+    """After a promotion: what it predicted as a challenger; rows that only others predicted are not compared."""
+    model = new("dfop")
+    teach(model, slice(0, 100), LABELS, SERVED)
+    model.commit(Challenge("other", {"algorithm": "rls", "promote": "never"}, 8))
+    teach(model, slice(100, 200), LABELS, SERVED)
+    model.commit(Promote("other"))
+    accuracy, own = model.report["baselines"]["served"]["accuracy"], model.machine.own.learner_id
+    told = ServedPrediction("no", outside="no")
+    for others, compared, mean in (((), 0, None), ((ServedPrediction("yes", by=own),), 1, 1.0)):
+        model.learn(X[:1], ["yes"], served=replace(told, challengers=others))
+        found = model.report["served"]
+        assert (compared, mean) == (found["rows"], found["difference"]["mean"])
+    assert 200 / 202 * accuracy == pytest.approx(model.report["baselines"]["served"]["accuracy"])
 
 
 def test_an_observer_of_numbers_scores_what_was_served():
