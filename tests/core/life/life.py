@@ -41,6 +41,12 @@ class Life:
         assert (True, before + count) == (outcome.learned, outcome.rows)
         self.model.saw(f"first row in {phase}" if before == 0 else f"rows in {phase}")
 
+    def served(self, count):
+        """Rows that a model outside has predicted, too."""
+        (outcome,) = self.model.commit(self.requests.served(count))
+        assert outcome.learned
+        self.model.saw("served rows")
+
     def rows_of_another_space(self, count, choice):
         """Rows of any accepted space: the old one, or a union that is over."""
         routes = [*self.model.machine.own.switching.routes.values()]
@@ -116,7 +122,9 @@ class Life:
 
     def _standing(self, space):
         """How the model treats a space, and whether its rows are learned; None: they are refused."""
-        now = self.model.machine.pipeline
+        now, in_flight = self.model.machine.pipeline, self.model.machine.own.switching.in_flight
+        if now is None and in_flight is not None and space == in_flight.id:
+            return "the space before a reset", True
         if now is not None and space in (now.schema.id, now.feedback_schema.id):
             return f"the space in {self.model.phase}", True
         if space in self.model.machine.own.switching.routes:

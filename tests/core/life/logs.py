@@ -56,15 +56,20 @@ def _split(rows, rng, first):
     ends = [int(end) for end in ends if end < len(rows.X)] + [len(rows.X)]
     segments = []
     for at, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-        discounts = None if rows.discounts is None else rows.discounts[start:end]
-        part = replace(rows, X=rows.X[start:end], y=rows.y[start:end], discounts=discounts)
-        segments.append(_with_ids(part, rng, f"{first}.{at}"))
+        segments.append(_with_ids(part(rows, start, end), rng, f"{first}.{at}"))
     entries = []
     while segments:
         count = int(rng.choice([1, 1, 1, 2, 4]))
         entries.append(tuple(segments[:count]))
         segments = segments[count:]
     return entries
+
+
+def part(rows, start, end):
+    """The rows of a segment from ``start`` to before ``end``, none of them skipped."""
+    given = {name: getattr(rows, name) for name in ("X", "y", "discounts", "weights", "outside")}
+    cut = {name: None if column is None else column[start:end] for name, column in given.items()}
+    return replace(rows, skip=(), **cut)
 
 
 def _with_ids(segment, rng, name):

@@ -1,6 +1,7 @@
 """Client requests, as the segments that the service writes to the log."""
 
 import numpy as np
+from msgspec.structs import replace
 
 from core.config import Config
 from core.entry import Configure, Overlap, Reset, Restore, Rows, Switch
@@ -65,6 +66,13 @@ class Requests:
     def some_seen(self, count):
         """Labelled rows, every second of which was learned before."""
         return self.rows(count, skip=tuple(range(0, count, 2)))
+
+    def served(self, count):
+        """Labelled rows, every second of which a model outside has predicted, and rightly."""
+        rows = self.rows(count)
+        if self.model.config.task == "regression":
+            return replace(rows, outside=np.where(np.arange(count) % 2, rows.y, np.nan))
+        return replace(rows, outside=[label if at % 2 else None for at, label in enumerate(rows.y)])
 
     def late(self, at):
         """The label of a tracked prediction."""

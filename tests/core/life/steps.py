@@ -20,6 +20,7 @@ _REQUESTS = (
 _STEPS = (
     (3, "rows", COUNTS),
     (6, "drift", st.sampled_from(["means", "labels", "both"]), st.sampled_from([40, 0]), st.sampled_from([60, 30])),
+    (2, "served", COUNTS),
     (3, "whole_change", SPACES, KINDS, COUNTS, st.sampled_from([20, 0, 3])),
     (3, "begin", SPACES, KINDS),
     (1, "overlap", COUNTS, st.booleans()),
@@ -50,6 +51,13 @@ _STEPS = (
 """Weight, name, arguments."""
 STORY = st.one_of(st.tuples(st.just(name), *arguments) for times, name, *arguments in _STEPS for _ in range(times))
 """One step of a life."""
+
+_CONTESTED = [one for one in _STEPS if one[1] in ("rows", "served", "drift", "challenge", "label_of_a_tracked_row",
+                                                  "track", "reset", "withdraw", "classes")]  # fmt: skip
+CONTESTED_STORY = st.one_of(
+    st.tuples(st.just(name), *arguments) for times, name, *arguments in _CONTESTED for _ in range(times)
+)
+"""One step of the life of a model whose challengers soon take over."""
 
 WHOLE_LIFE = (
     ("refused", "torn"), ("rows", 1), ("rows", 30), *(("configure", which) for which in (1, 2, 4, 9)), ("gaps", True),
