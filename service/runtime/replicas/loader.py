@@ -182,7 +182,7 @@ class Loader:
         try:
             raw = codec.config(meta.config)
             size = size_of_features(raw.get("features"))
-            config = await in_thread_if_large(size, Config.parse, raw)
+            config = await in_thread_if_large(size, Config.accepted, raw)
             size = max(size, await in_thread_if_large(size, _state_bytes, config))
             model = await in_thread_if_large(size, Model.first, config)
         except ValueError as error:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.api_fixtures import DFOP, STATE, features, problem
 
 DAYS = {"name": "day", "type": "categorical", "categories": ["mon", "tue"]}
 ERRORS_ONLY = {"error_rate": {"delta": 0.01, "batch_size": 100}}
@@ -123,7 +123,9 @@ async def test_names_are_passed_over_and_categories_refused_by_the_new_settings(
 
 
 async def test_a_name_that_a_switch_has_dropped_is_ignored(api, start):
-    """Then the model can be copied, and loaded, and its present configuration sent; features are not ignored."""
+    """Then the model can be copied, exported and imported, and loaded, and its present configuration sent; features
+    are not ignored.
+    """
     path = await api.new(features=["a", "b"])
     begin, complete = {"action": "begin", "features": ["b", "c"]}, {"action": "complete", "force": True}
     await patch(api, path, ignore=["c"])
@@ -133,11 +135,13 @@ async def test_a_name_that_a_switch_has_dropped_is_ignored(api, start):
     await api.refuses(path, 422, "ignore[0]", method="PATCH", json={"ignore": ["c"]})
     await api.post(f"{path}/features/switch", complete)
     present = (await patch(api, path, ignore=["a"]))["config"]
-    copy = f"{path}.copy"
+    copy, imported = f"{path}.copy", f"{path}.imported"
     await api.post(f"{path}/copy", {"name": copy.rpartition("/")[2]}, 201)
+    answer = await api.ask("PUT", f"{imported}/state", content=await api.state(path), headers=STATE)
+    assert 201 == answer.status_code, answer.text
     other = await start()
     for client in (api, other):
-        for same in (path, copy):
+        for same in (path, copy, imported):
             answer = await client.ask("PUT", same, json=present)
             assert (200, present) == (answer.status_code, answer.json()["config"])
 
