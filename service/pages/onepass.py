@@ -9,7 +9,7 @@
 Every feedback carries an id, so that it is learned once, however often it is sent again. A 429, a 502 to 504 and a
 broken connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service or lost
 and a certificate that is not trusted fail at once. Rows are dicts by feature name, lists, arrays, or a data frame.
-Connections are kept for each thread.
+Connections are kept for each thread; a forked process opens its own.
 """
 
 import http.client
@@ -124,9 +124,9 @@ class Onepass:
     def _try(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
         """Send a request once."""
         connection = getattr(self._threads, "connection", None)
-        if connection is None:
+        if connection is None or self._threads.process != os.getpid():  # never that of the process it was forked from
             connection = self._connection_of(self._host, self._port, timeout=TIMEOUT_S)
-            self._threads.connection = connection
+            self._threads.connection, self._threads.process = connection, os.getpid()
         try:
             connection.request(method, path, body, dict(headers))
             answer = connection.getresponse()

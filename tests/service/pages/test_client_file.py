@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
 import httpx
 import numpy as np
@@ -239,6 +239,48 @@ def test_a_model_out_of_service_fails_at_once(onepass, unreliable):
     with pytest.raises(onepass.OnepassError) as refused, onepass.Onepass(url) as service:
         service.model("m").predict({"a": 1.0})
     assert (503, "/problems/model-down", 1) == (refused.value.status, refused.value.type, len(posted))
+
+
+FORKS = """
+import os, runpy, sys
+with runpy.run_path(sys.argv[1])["Onepass"](sys.argv[2]) as service:
+    model = service.model("m")
+    print(model.show()["port"], flush=True)
+    if not (child := os.fork()):
+        print(model.show()["port"], model.show()["port"], flush=True)
+        service.close()
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0)
+    print(model.show()["port"])
+"""
+
+
+def test_a_forked_process_has_its_own_connection(onepass):
+    """And keeps it, as the other one does: answers on one that they share would be taken for each other's."""
+
+    class Answers(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            body = json.dumps({"port": self.client_address[1]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        run = [sys.executable, "-c", FORKS, onepass.__file__, f"http://127.0.0.1:{server.server_port}"]
+        ports = subprocess.run(run, timeout=60, capture_output=True, text=True, check=True).stdout.split()
+        server.shutdown()
+        thread.join()
+    first, own, same, last = ports
+    assert (first, own) == (last, same)
+    assert first != own
 
 
 def test_an_unknown_certificate_fails_at_once(onepass, monkeypatch):
