@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from service.client.display import grid, shortened
+from service.client.failures import Failed
 
 SHARE = 0.9
 """Share of cells that decides the kind of a column, so that a few odd cells are refused, not learned as categories."""
@@ -17,7 +18,8 @@ NAMES_SHOWN = 8
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"})
 """Cells, in upper or lower case, that are missing values unless a string is expected."""
 _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
-_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")
+_COMMA = re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d+)?")
+_POINT = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d+)?")
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(.*)")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?", re.IGNORECASE)
 
@@ -50,12 +52,17 @@ def _with_point(cell: str) -> str:
     return cell.replace(".", "").replace(",", ".") if _COMMA.fullmatch(cell) else cell
 
 
+def _without_commas(cell: str) -> str:
+    return cell.replace(",", "") if _POINT.fullmatch(cell) else cell
+
+
 def _year_first(cell: str) -> str:
     return _DOTTED.sub(lambda found: f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}{found[4]}", cell)
 
 
 NUMBER = Notation("number", "", _PLAIN.fullmatch)
 COMMAS = Notation("number", "decimal comma", _COMMA.fullmatch, _with_point)
+POINTS = Notation("number", "", lambda cell: NUMBER.fits(cell) or _POINT.fullmatch(cell), _without_commas)
 BOOLEAN = Notation("boolean", "", {"true", "false", "True", "False", "TRUE", "FALSE"}.__contains__)
 TIME = Notation("time", "", _is_time)
 DATES = Notation("time", "DD.MM.YYYY", lambda cell: _is_time(_year_first(cell)), _year_first)
@@ -105,17 +112,23 @@ def columns_of(
 ) -> dict[str, Column]:
     """The columns of a file by name, as their first cells show.
 
-    If one has decimal commas, points separate thousands in all of them. ``decimal`` ("." or ",") and ``dates`` (a form
-    of strptime) are not guessed if they are given. ``kinds`` are those of a model's features: a categorical one is read
-    as strings, whatever they look like, and none is read as times but a time.
+    If one has decimal commas, points separate thousands in all of them; ``Failed`` if the commas may do so themselves.
+    ``decimal`` ("." or ",") and ``dates`` (a form of strptime) are not guessed if they are given. ``kinds`` are those
+    of a model's features: a categorical one is read as strings, whatever they look like, and none is read as times but
+    a time.
     """
-    numbers = {None: (NUMBER, COMMAS), ".": (NUMBER,), ",": (COMMAS, NUMBER)}[decimal]
+    numbers = {None: (NUMBER, COMMAS), ".": (POINTS,), ",": (COMMAS, NUMBER)}[decimal]
     known = (*numbers, BOOLEAN, TIME, DATES if dates is None else _dates(dates))
     fitting = {"categorical": (), "time": known}
     found = {name: _column(name, own, fitting.get(kinds.get(name, "time"), known[:-2])) for name, own in cells.items()}
-    if decimal is None and COMMAS in (column.notation for column in found.values()):
-        return columns_of(cells, ",", dates, kinds)
-    return found
+    with_commas = [one for one in found.values() if decimal is None and one.notation is COMMAS]
+    if not with_commas:
+        return found
+    if not any(COMMAS.fits(cell) and not POINTS.fits(cell) for one in with_commas for cell in one.given):
+        cell = next(cell for cell in with_commas[0].given if "," in cell and POINTS.fits(cell))
+        texts = f"{_with_point(cell)} or {_without_commas(cell)}"
+        raise Failed(f"column {with_commas[0].name}: {cell!r} may be {texts}; --decimal , or --decimal . says which")
+    return columns_of(cells, ",", dates, kinds)
 
 
 def _column(name: str, cells: Sequence[str], known: Sequence[Notation]) -> Column:

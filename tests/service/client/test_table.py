@@ -102,6 +102,23 @@ def test_what_cannot_be_found_out_is_told(tmp_path: Path) -> None:
     assert ["string", "string", "string"] == [other.columns[name].notation.kind for name in ("day", "x", "n")]
 
 
+def test_commas_that_may_part_thousands_are_not_guessed() -> None:
+    """Unless some cell has a decimal comma for certain, ``--decimal`` has to be given; by then 0.117 is a fraction."""
+    cells = {"income": ["500", "1,037", "-1,074"], "share": ["0.1", "0.117", "1.134"]}
+    with pytest.raises(Failed, match="column income: '1,037' may be 1.037 or 1037; --decimal , or --decimal ."):
+        columns_of(cells)
+    for decimal, income in ((".", ["500", "1037", "-1074"]), (",", ["500", "1.037", "-1.074"])):
+        found = columns_of(cells, decimal)
+        read = {name: [*map(column.notation.plain, column.given)] for name, column in found.items()}
+        assert {**cells, "income": income} == read
+    for certain in ("1,5", "0,117", "1234,567", "1.234,567", "1.234.567"):
+        assert "decimal comma" == columns_of({"x": ["1,037", certain]})["x"].notation.words
+    parted = columns_of({"x": ["1,234,567", "1,037.50", "7", "1e3", "12,34"] + ["1,037"] * 9}, ".")["x"].notation
+    assert ("number", "1234567", "1037.50", "12,34") == (
+        parted.kind, parted.plain("1,234,567"), parted.plain("1,037.50"), parted.plain("12,34"),
+    )  # fmt: skip
+
+
 def test_what_is_said_of_columns() -> None:
     """Each kind with its columns, then what is no feature; strings that nearly always differ look like ids."""
     cells = {"x": ["1", "2"] * 15, "shop": ["a", "b"] * 15, "key": [f"k{at}" for at in range(30)], "y": ["UP"] * 30}
