@@ -178,7 +178,9 @@ class Table:
     def _readable(self, path: Path) -> Generator[Row]:
         try:
             with cast("io.BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb") as file:
-                is_parquet = path != STDIN and file.peek(len(PARQUET)).startswith(PARQUET)
+                is_parquet = file.peek(len(PARQUET)).startswith(PARQUET)
+                if is_parquet and path == STDIN:
+                    raise Failed("Parquet cannot be read from standard input: give a path")
                 yield from self._parquet(path) if is_parquet else self._csv(file)
         except UnicodeError as error:
             raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None

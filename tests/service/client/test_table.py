@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -173,6 +174,13 @@ def test_a_file_that_cannot_be_read(content: bytes, reason: str, tmp_path: Path)
         rows(read(file))
     assert reason in f"{failed.value}\n"
     assert 1 == len(str(failed.value).splitlines())
+
+
+def test_parquet_needs_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read from its end, which standard input may not have."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"PAR1\x15\x81"))))
+    with pytest.raises(Failed, match="Parquet cannot be read from standard input: give a path"):
+        read(Path("-"))
 
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
