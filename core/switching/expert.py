@@ -51,8 +51,9 @@ class SpaceExpert(Nested):
         """Whether a block of rows gives the same bits as its rows one by one."""
         return self._algorithm.row_exact(self._spec)
 
-    def with_input_mapping(self, input_mapping: FeatureRecovery) -> "SpaceExpert":
+    def with_input_mapping(self, input_mapping: FeatureRecovery, rows: Space) -> "SpaceExpert":
         """An expert that shares scaler and learner and reads rows of another space."""
+        input_mapping.read_as(self.schema, rows)
         found = copy(self)
         found.input_mapping, found.reader = input_mapping, {}
         return found

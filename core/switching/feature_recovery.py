@@ -2,7 +2,8 @@ r"""Columns of another feature space from rows of this one: kept columns are cop
 
     sources (n, D)  ->  targets (n, d)      kept: by name; vanished: a regression on all sources, learned row by row
 
-Columns are those of the encoded rows; a kept feature is declared in both spaces alike, so its columns have one name.
+Columns are those of the encoded rows; a kept column has one name. Where the declarations of a number differ, and that
+of the targets does not accept all, its column and their lags are held within the range that the targets declare.
 A column that a mapping once recovered and that comes back as a feature is copied from then on.
 
 **When it is solved.** After rows 2 to 8, then each time the rows have grown by an eighth, and when asked. In between
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Weights
+from core.features import Schema, Space
 from core.state.layout import ROWS_MAX, Counts, Holder, Range
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE
 
@@ -67,6 +69,8 @@ class FeatureRecovery(Holder, ABC):
     kept_max: int = ROWS_MAX
     """The most rows that the mapping in use is made of."""
     mean: Floats
+    limits: Floats | None = None
+    """(2, d) the ends of kept columns, NaN where there is none; None: no column has any."""
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str], paper: bool = False) -> None:
         places = {name: at for at, name in enumerate(sources)}
@@ -80,6 +84,15 @@ class FeatureRecovery(Holder, ABC):
         self.centre = np.zeros(self.d2 + self.d1)
         self.ridge = np.full(1, RIDGE)
         self.stored = np.zeros((0, self.d2 + self.d1))
+
+    def read_as(self, own: Space, rows: Space) -> None:
+        """Hold kept columns within the ranges of the space they are recovered for, ``own``, as its own rows are."""
+        assert isinstance(own, Schema)
+        assert isinstance(rows, Schema)
+        both = [(one, rows.features[rows.index[one.name]]) for one in own.features if one.name in rows.index]
+        ends = {one.name: (one.minimum, one.maximum) for one, other in both if one.outside != "accept" and one != other}
+        names = [name if name in own.index else unlagged(name)[0] for name in self.targets]
+        self.limits = np.array([ends.get(name, (None, None)) for name in names], np.float64).T if ends else None
 
     def learn(self, X: Floats, Y: Floats) -> None:
         """Learn n rows in order: sources X (n, d2) with their targets Y (n, d), all finite."""
@@ -133,7 +146,7 @@ class FeatureRecovery(Holder, ABC):
         Y = np.empty((len(X), len(self.targets)))
         Y[:, self.kept] = X[:, self.source]
         Y[:, self.vanished] = self._recovered(X)
-        return Y
+        return Y if self.limits is None else np.fmin(np.fmax(Y, self.limits[0]), self.limits[1])
 
     def _recovered(self, X: Floats) -> Floats:
         """The vanished columns (n, d1)."""

@@ -72,6 +72,7 @@ class OverlapPeriod(Nested):
         # the paper's forms of the switch; other algorithms' variants mean other things
         paper = config.algorithm.evolves and config.params["variant"] == "paper"
         self.recovery = new_recovery(kind, self.new.row_columns, old.columns, paper)
+        self.recovery.read_as(old.own.schema, self.next_schema)
         from core.switching.mixture import TrialMixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
         self.trial = TrialMixture()
@@ -189,7 +190,7 @@ def _names(former: SpaceModel, new: SpaceModel, recovery: FeatureRecovery) -> tu
     """The experts after a period: without a mapping and without kept columns, the new model alone."""
     if recovery.count < ROWS_MIN and not len(recovery.kept):
         return ("new",)
-    linear = former.own.with_input_mapping(recovery).weights() is not None
+    linear = former.own.with_input_mapping(recovery, new.schema).weights() is not None
     carries = linear and isinstance(new.own.learner, Transferable) and not recovery.paper
     return ("recovered", "new", "carried") if carries else ("recovered", "new")
 

@@ -87,7 +87,7 @@ class SpaceModel(Nested):
         config, self.former, self.recovery, self.union = self.config, former, recovery, union
         made = {"new": self.own}
         if "recovered" in weights:
-            made["recovered"] = former.own.with_input_mapping(recovery)
+            made["recovered"] = former.own.with_input_mapping(recovery, self.schema)
         if "carried" in weights:
             made["carried"] = SpaceExpert(config, self.schema)
         self.experts = {name: made[name] for name in weights}

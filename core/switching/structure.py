@@ -132,7 +132,7 @@ def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
     input_mapping = _build_mapping(row_columns(config, space), described["front"])
     if input_mapping.targets != expert.columns:
         raise ValueError("what is recovered is not what the model reads")
-    return SpaceModel(config, space, expert.with_input_mapping(input_mapping))
+    return SpaceModel(config, space, expert.with_input_mapping(input_mapping, space))
 
 
 def _build_mapping(columns: Sequence[str], described: Mapping[str, Any]) -> FeatureRecovery:

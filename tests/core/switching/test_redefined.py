@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.entry import Overlap
+from core.entry import Overlap, Switch
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
 from core.model import read, save
@@ -82,6 +82,43 @@ def test_the_old_model_reads_values_its_own_way(algorithm):
     later = rows(20, ["mon", "wed"], 2)
     own = [(a, day if day == "mon" else "x") for a, day in later]
     assert always.learn(own).predictions == changed.learn(later, both).predictions
+
+
+@pytest.mark.parametrize("outside", ["clip", "refuse"])
+@pytest.mark.parametrize("features", [["a", "c"], [{"name": "a", "max": 2000, "outside": "clip"}, "c"]])
+@pytest.mark.parametrize("lags", [0, 1])
+def test_the_recovered_model_reads_values_its_own_way(outside, features, lags):
+    """A number that the new space takes, but the old one clipped or refused, is held within the old range."""
+    rng = np.random.default_rng(1)
+    a, b = rng.random(300), rng.normal(size=300)
+    a[rng.random(300) < 0.1] = 1000.0
+    own, y = np.column_stack([np.clip(a, 0, 1), b]), 10 * np.clip(a, 0, 1) + b
+    old = [{"name": "a", "min": 0, "max": 1, "outside": outside}, "b"]
+    model = Twin({"algorithm": "rls", "task": "regression", "features": old, "lags": lags})
+    model.learn(own[:200], y[:200])
+    model.commit(Switch("begin", parse_features(features), "linear"))
+    model.learn(np.column_stack([a, b, 2 * b + 1])[200:240], y[200:240])
+    model.commit(Switch("complete"))
+    now = model.machine.own.switching.now
+    assert 0.9 < now.report()[0]["weight"]
+    assert np.mean(model.learn(np.column_stack([a, 2 * b + 1])[240:], y[240:]).losses[5:]) < 0.1
+    found = now.recovery.recover(np.full((1, len(now.recovery.sources)), -1000.0))[0]
+    assert {0.0} == {value for name, value in zip(now.recovery.targets, found, strict=True) if name.startswith("a")}
+
+
+def test_an_expert_that_is_kept_reads_values_its_own_way():
+    """Also in rows of the space after the next."""
+    labels, raw = ["up", "down"] * 10, np.random.default_rng(0).random((20, 3))
+    model = Model([{"name": "a", "min": 0, "outside": "clip"}, "b"], "vigo")
+    Twin.learn(model, raw[:, :2], labels)
+    for later in "cd":
+        model.switch("begin", [{"name": "a", "max": 9, "outside": "clip"}, later])
+        Twin.learn(model, raw, labels)
+        model.switch("complete")
+        model.machine.learners[0].switching.now.mixture.weights[:] = [0.9, 0.1]  # the old model is the one to be kept
+    recovery = model.machine.own.switching.now.recovery
+    assert ("a", "b") == recovery.targets
+    assert 0.0 == recovery.recover(np.array([[-5.0, 1.0]]))[0, 0]
 
 
 HASHED, NUMBER, BOOLEAN = {"type": "categorical", "buckets": 4}, {"type": "numeric"}, {"type": "boolean"}
