@@ -23,7 +23,7 @@ from service.api.http.media import JSON
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models.documents import shown
 from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel
-from service.api.openapi.examples import COPY, RESTORE
+from service.api.openapi.examples import COPY, NO_FIELDS, RESTORE
 from service.api.rows.idempotency import answer_if_seen, identity_of_change
 from service.api.rows.large_answers import STATE, held_answer
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
@@ -86,7 +86,12 @@ async def _empty(ctx: Ctx, request: Request) -> None:
         raise Invalid.of("body", "is not used by this route", "no body, or {}")
 
 
-EMPTY = Depends(_empty)
+_NOTHING = {"schema": {"type": "object", "maxProperties": 0}, "examples": NO_FIELDS}
+EMPTY: dict[str, Any] = {
+    "dependencies": [ADMIN, Depends(_empty)],
+    "openapi_extra": {"requestBody": {"content": {JSON: _NOTHING}}},
+}
+"""A route whose body may be left out, and says nothing."""
 
 
 def _replaced(replica: Replica, reply: Reply) -> Replaced:
@@ -95,7 +100,7 @@ def _replaced(replica: Replica, reply: Reply) -> Replaced:
     )
 
 
-@router.post("/models/{name}/snapshots", dependencies=[ADMIN, EMPTY], status_code=201)
+@router.post("/models/{name}/snapshots", status_code=201, **EMPTY)
 async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> TakenSnapshot:
     """Take a snapshot now.
 
@@ -235,7 +240,7 @@ def _other_configuration(name: str, own: Config, given: Config) -> RequestConfli
     )
 
 
-@router.post("/models/{name}/reset", dependencies=[ADMIN, EMPTY])
+@router.post("/models/{name}/reset", **EMPTY)
 async def reset_model(replica: WrittenModel, request: Request, key: IdempotencyKey) -> Replaced:
     """Reset a model to its first state.
 

@@ -43,6 +43,7 @@ from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
 
 ANY = -1  # in a shape: any length
+BINARY = "application/octet-stream"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -116,7 +117,12 @@ async def inference_model_ready(replica: ReadModel) -> Annotated[dict[str, Any],
 JsonLength = Annotated[
     int | None, Header(alias=v2.LENGTH_HEADER, ge=0, description="Length in bytes of the JSON before the binary data.")
 ]
-_HOW: dict[str, Any] = {"response_model": v2.InferResponse, "openapi_extra": raw_body(v2.InferRequest, shown=INFER)}
+_PARTS = {"type": "string", "format": "binary", "description": "The JSON, then the outputs that were to be binary."}
+_HOW: dict[str, Any] = {
+    "response_model": v2.InferResponse,
+    "responses": {200: {"content": {BINARY: {"schema": _PARTS}}}},
+    "openapi_extra": raw_body(v2.InferRequest, shown=INFER),
+}
 
 
 @router.post(f"{AT}/infer", dependencies=PRESENT, **_HOW)
@@ -212,7 +218,7 @@ def rendered(model: str, batch: PredictedBatch, asked: ToInfer, prediction_id: s
     parts.append(b"]}")
     if not any(asked.outputs.values()):
         return in_parts(parts)
-    return in_parts([*parts, *blobs], "application/octet-stream", {v2.LENGTH_HEADER: str(sum(map(len, parts)))})
+    return in_parts([*parts, *blobs], BINARY, {v2.LENGTH_HEADER: str(sum(map(len, parts)))})
 
 
 def _said(batch: PredictedBatch) -> Iterator[tuple[dict[str, Any], NDArray[np.float64] | list[str]]]:

@@ -122,6 +122,7 @@ RESTORE = _examples(
         {"version": 7},
     )
 )
+NO_FIELDS = _examples(none=("Nothing, as without a body", {}))
 COPY = _examples(copy=("A copy under another name", {"name": "demo-2"}))
 SWITCHES = _examples(
     begin=("begin: keep load, replace price by wind", {"action": "begin", "features": ["load", "wind"]}),

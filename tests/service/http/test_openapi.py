@@ -57,7 +57,7 @@ async def test_every_body_has_an_example_that_fits_its_schema(document):
                 assert "npy" not in kind or "numpy.save" in operation["description"], route  # all that Swagger UI shows
             else:
                 assert content["example"], (route, kind)
-    assert 15 == count
+    assert 17 == count
 
 
 async def test_every_success_says_what_has_happened(document):
@@ -140,6 +140,19 @@ async def test_every_error_a_route_gives_is_described(document):
         if "requestBody" in found[f"{route.method} {route.path}"]:
             expected |= {"400", "413", "415", "422", "409"} if "{name}" in route.path else {"400", "413", "415", "422"}
         assert expected <= codes, id_of(route)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "code"), [(b"{}", "gzip", 400), (b"{}", "br", 415), (b"0" * (2**20 + 1), "identity", 413)]
+)
+async def test_a_body_that_need_not_be_there_is_refused_as_described(start, document, body, encoding, code):
+    """One that is not what its encoding says, one that cannot be read, and one that is too large."""
+    api = await start(BODY_LIMIT_MB=1)
+    path = await api.new()
+    for route in ("/snapshots", "/reset"):
+        answer = await api.ask("POST", f"{path}{route}", content=body, headers={"Content-Encoding": encoding})
+        problem(answer, code)
+        assert str(code) in document["paths"][f"/models/{{name}}{route}"]["post"]["responses"]
 
 
 async def test_an_unknown_query_is_refused_as_described(api, document):

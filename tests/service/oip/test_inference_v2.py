@@ -81,6 +81,8 @@ async def test_binary_tensors_both_ways(api):
     del tensor["data"]
     ask = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
     answer = await api.ask("POST", f"{v2(path)}/infer", **binary(ask, raw))
+    described = (await api.get("/openapi.json"))["paths"]["/v2/models/{name}/infer"]["post"]["responses"]["200"]
+    assert {"application/json", answer.headers["content-type"]} == set(described["content"])
     assert "application/octet-stream" == answer.headers["content-type"]
     length = int(answer.headers["inference-header-content-length"])
     said, shares = json.loads(answer.content[:length])["outputs"]
