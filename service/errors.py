@@ -215,7 +215,8 @@ class TooLarge(OnepassError):
     """The body or the batch is too large.
 
     A body may have at most ``ONEPASS_BODY_LIMIT_MB`` (8), before and after decompression; a batch at most
-    ``ONEPASS_BATCH_ROWS_MAX`` (100 000) rows, fewer with ids or with many columns. Nothing was learned.
+    ``ONEPASS_BATCH_ROWS_MAX`` (100 000) rows, fewer with ids, with many columns, or with so many classes that its
+    predictions would take more than 64 MB. Nothing was learned.
     - Send several smaller batches; ``errors`` says how many rows one may have.
     - Send a file of any length with ``onepass replay FILE``.
     """
@@ -254,9 +255,9 @@ RETRY_AFTER_S_MAX = 3600.0  # the longest wait that is sent to a client
 class Unavailable(OnepassError):
     """The service cannot do this now.
 
-    The service is stopping, and the request did not finish within ``ONEPASS_GRACE_S``: the row may or may not have been
-    learned. Or the snapshot before the promotion or deletion of a challenger could not be written; then nothing has
-    changed.
+    The service is stopping, and the request did not finish within ``ONEPASS_GRACE_S``, or memory was exhausted: the row
+    may or may not have been learned. Or the snapshot before the promotion or deletion of a challenger could not be
+    written; then nothing has changed.
     - Behind a load balancer, send it to another service: ``/readyz`` is 503 on the one that is stopping.
     """
 
@@ -276,8 +277,9 @@ class QueueFull(Unavailable):
 class BodiesFull(Unavailable):
     """Too many request bodies are being read.
 
-    The bodies of all requests in progress may take at most ``ONEPASS_BODIES_MB`` (256), and those of one key (without
-    keys: one address) at most half of that. Nothing was learned.
+    The bodies of all requests in progress, and large answers until they are read, may take at most
+    ``ONEPASS_BODIES_MB`` (256), and those of one key (without keys: one address) at most half of that. Nothing was
+    learned.
     - Send smaller batches, or fewer at a time.
     """
 

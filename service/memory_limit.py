@@ -17,6 +17,9 @@ CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 RESERVED_MB = 512  # for everything but models: the process itself, its private store, request bodies and queues
 REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small requests little more
 LIMIT_MIN_MB = 384
+BODIES_SHARE = 12
+"""Bodies and answers get one part in this many of a limit. Of 1536 MB that is 128; with 1024 for models, 192 for what
+bodies are decoded to and the 180 of the process it is all."""
 MAPPED_BYTES = 2**20  # blocks of that size have pages of their own, which go back to the system when they are freed
 MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h has them
 MADV_DONTNEED = 4  # as mman.h has it
@@ -52,6 +55,11 @@ def budget_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
             "setting: the default fits the limit"
         )
     return wanted_mb
+
+
+def bodies_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
+    """The memory for bodies and answers, in MB: as wanted, unless a ``limit`` in bytes lowers a default."""
+    return wanted_mb if given or limit is None else min(wanted_mb, limit // 2**20 // BODIES_SHARE)
 
 
 def return_memory() -> None:

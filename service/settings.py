@@ -105,8 +105,8 @@ class Settings(BaseSettings):
     bodies_mb: int = Field(
         256,
         ge=1,
-        description="Memory for request bodies in progress, half of it for one key (without keys: one address); "
-        "beyond it 503.",
+        description="Memory for request bodies and large answers in progress, half of it for one key (without keys: "
+        "one address); beyond it 503. Unless set, a container's limit lowers it to a twelfth of the limit.",
     )
     batch_rows_max: int = Field(100_000, ge=1, description="Most rows in one batch.")
     queue_max: int = Field(4096, ge=1, description="Most feedback requests waiting per model; beyond it 503.")

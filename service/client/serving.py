@@ -130,14 +130,15 @@ def _gathered(flags: dict[str, Any], file: Path | None) -> Sourced:
 
 
 def _usable(found: Sourced) -> tuple[Settings, dict[str, Any]]:
-    """Validate the settings, and fit an unset memory budget to the limit of the container; with the options of https.
+    """Validate the settings, and fit unset budgets of memory to the limit of the container; with the options of https.
 
     ``Misused`` if the service would refuse to start with them.
     """
-    given = "memory_budget_mb" in found.settings.model_fields_set
+    wanted, given, limit = found.settings, found.settings.model_fields_set, memory_limit.memory_limit()
     try:
-        budget_mb = memory_limit.budget_mb(found.settings.memory_budget_mb, given, memory_limit.memory_limit())
-        settings = found.settings.model_copy(update={"memory_budget_mb": budget_mb})
+        models_mb = memory_limit.budget_mb(wanted.memory_budget_mb, "memory_budget_mb" in given, limit)
+        bodies_mb = memory_limit.bodies_mb(wanted.bodies_mb, "bodies_mb" in given, limit)
+        settings = wanted.model_copy(update={"memory_budget_mb": models_mb, "bodies_mb": bodies_mb})
         validated(settings, found.keys_file)
         return settings, tls.options(settings.tls_cert, settings.tls_key, settings.tls_ca)
     except ValueError as error:

@@ -7,6 +7,7 @@ body at a time.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -107,6 +108,43 @@ async def load_algorithm(config: Mapping[str, Any]) -> None:
 def _load(algorithm: Algorithm) -> None:
     load_kernels()
     algorithm.load()
+
+
+class Places:
+    """Room for work that takes memory: ``most`` bytes, or one work of any size alone; the rest waits in turn."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.used = most, 0
+        self._waiting = deque[tuple[int, asyncio.Future[None]]]()
+
+    async def take(self, size: int) -> None:
+        """Wait for ``size`` bytes, behind all that came before."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        self._admit()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._admit()  # others may have waited for it alone
+            else:  # it came at the same time
+                self.give(size)
+            raise
+
+    def give(self, size: int) -> None:
+        """Give bytes back that were taken."""
+        self.used -= size
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting:
+            size, turn = self._waiting[0]
+            if not turn.done():  # else its request was cancelled
+                if self.used and self.used + size > self.most:
+                    return
+                self.used += size
+                turn.set_result(None)
+            self._waiting.popleft()
 
 
 class BodyReader:

@@ -3,11 +3,15 @@
 The memory of all bodies is bounded, from before a body is read until its request is answered. A compressed body
 (``Content-Encoding: gzip``) is unpacked piece by piece: its size is only known after unpacking, so a bomb is refused as
 soon as it exceeds the limit. At most one piece is held beyond what is counted.
+
+Once decoded, a body takes many times its bytes. So a large one waits, as bytes, for its turn to be decoded. What it
+holds counts until its request is answered, and a large answer counts until it has been sent.
 """
 
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import cast
 
 from starlette.requests import ClientDisconnect, Request
@@ -17,22 +21,27 @@ from core.problems import Problem
 from service.api.http.cross_site import is_browser
 from service.api.http.media import JSON, wrong_media
 from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
-from service.runtime.threads import THREAD_BYTES, in_thread_if_large
+from service.runtime.threads import LARGE_BYTES, THREAD_BYTES, Places, in_thread_if_large
 
 RESERVED = "onepass.reserved"  # key of a request's scope: the owner of its body, and the bytes it counts for
+DECODED = "onepass.decoded"  # key of a request's scope: where what its body was decoded to is counted, and its bytes
 SHARES = 2  # the bodies of one owner may take at most one part in this many of the budget
+DECODED_BYTES, OTHERS_BYTES = 128 * 2**20, 64 * 2**20
+"""Most bytes of what large bodies, and smaller ones, are decoded to."""
+UNCOUNTED_BYTES = 2**20  # so much may be decoded without a place
 
 
 class BodyBudget:
-    """Counts the bytes of all bodies that are being read or processed.
+    """Counts the bytes of all bodies that are being read or processed, what they are decoded to, and large answers.
 
-    ``most`` is the bound; a single body is accepted whatever its size. ``owner_of`` tells the owner of a request: its
-    key, or else the address of its client.
+    ``most`` is the bound of bodies and answers; a single body is accepted whatever its size. ``owner_of`` tells the
+    owner of a request: its key, or else the address of its client.
     """
 
     def __init__(self, most: int, owner_of: Callable[[Scope], str]) -> None:
         self.most, self.used = most, 0  # used: the bytes reserved now
         self._owner_of, self._held = owner_of, Counter[str]()
+        self.decoded, self.others = Places(DECODED_BYTES), Places(OTHERS_BYTES)
 
     def reserve(self, scope: Scope, size: int) -> None:
         """Count ``size`` bytes for a request, in total.
@@ -53,6 +62,25 @@ class BodyBudget:
         self._held[owner] += size - own
         scope[RESERVED] = (owner, size)
 
+    async def decode(self, scope: Scope, body: bytes, size: int) -> None:
+        """Wait until a body may be decoded, to ``size`` bytes, which count until its request is released.
+
+        As in ``BodyReader``, large bodies do not keep smaller ones waiting. Nobody may wait here with a lock that a
+        request needs to be answered.
+        """
+        if size > UNCOUNTED_BYTES:
+            places = self.decoded if len(body) > LARGE_BYTES else self.others
+            await places.take(size)
+            scope.setdefault(RESERVED, (self._owner_of(scope), 0))
+            scope[DECODED] = (places, size)
+
+    def keep(self, scope: Scope, size: int) -> Callable[[], None]:
+        """Count up to ``size`` of a request's bytes beyond its ``release``, until the returned function is called."""
+        owner, own = scope.pop(RESERVED, ("", 0))
+        kept = min(size, own)
+        scope[RESERVED] = (owner, own - kept)
+        return partial(self.release, {RESERVED: (owner, kept)})
+
     def release(self, scope: Scope) -> None:
         """Release the bytes of an answered request."""
         if RESERVED in scope:
@@ -60,6 +88,9 @@ class BodyBudget:
             self.used -= size
             self._held[owner] -= size
             self._held += Counter()  # drops zeros
+        if DECODED in scope:
+            places, size = scope.pop(DECODED)
+            places.give(size)
 
 
 SMALL_BYTES = 65_536  # a body up to this size is not counted: the server buffers as much for every connection anyway

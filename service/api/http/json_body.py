@@ -24,6 +24,8 @@ from service.errors import NotJson
 
 TOO_DEEP = "the body cannot be read as JSON: it is nested too deeply"
 PATH_MAX = 200  # most characters of a path or a name that an error repeats
+TEXT_BYTES = 4  # memory of a byte of a text with characters of all kinds
+VALUE_BYTES = 100  # assumed memory of a value: a short text takes 64, and some in the lists that it is in
 _HALF = re.compile(rb"(?:^|[^\\])(?:\\\\)*(\\u[dD][89abAB]..)(?!\\u[dD][c-fC-F])")  # the first of two escapes
 KINDS = {
     "object": "an object",
@@ -62,6 +64,12 @@ def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
     if body.count(b",") > most and json_pieces.count(body, b",") > most:
         raise Invalid.of("body", "contains too many names and values", f"<= {most}")
     return decode(body, decoder)
+
+
+def decoded_bytes(body: bytes) -> int:
+    """About the most memory that a body takes as it is decoded: values, and objects and lists of them."""
+    values, around = body.count(b","), body.count(b"{") + body.count(b"[")
+    return TEXT_BYTES * len(body) + VALUE_BYTES * (values + 2 * around)
 
 
 def names_in(found: Any) -> int:

@@ -155,6 +155,8 @@ async def _read_object(request: Request, *, optional: bool) -> None:
         request._body = b""  # noqa: SLF001  as below
         return
     bodies.media_type(request, (JSON,))
+    if len(body) > bodies.SMALL_BYTES:
+        await context.budget.decode(request.scope, body, json_body.decoded_bytes(body))
     parsed = await context.reader.call_if_large(len(body), json_body.json_object, body)
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
@@ -184,6 +186,9 @@ def refused(
         return disconnected()
     if not isinstance(error, Exception):  # cancelled by the server: the grace period ends before the request does
         return refusal(Unavailable("the service is stopping; the request may have been learned: send it again"))
+    if isinstance(error, MemoryError):
+        logger.error("%s %s: no memory", method, path, exc_info=error)
+        return refusal(Unavailable("the service is out of memory; the request may have been learned: send it again"))
     if status_of(error) == 500:
         logger.error("%s %s failed", method, path, exc_info=error)
     else:

@@ -28,6 +28,7 @@ from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table, check_size
 
 LISTS_OF_INPUT = 5  # most lists and objects of one input, in addition to its rows
+BINARY_BYTES = 50  # assumed memory of a byte of binary data: a number of its own, or part of a short text
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     name: (float(np.finfo(kind).min), float(np.finfo(kind).max))
     if name in v2.FLOATS
@@ -61,6 +62,12 @@ def read_tensors(json_bytes: int | None, sent: Sent, model: Model) -> ToInfer:
     if track and size != 1:
         raise Invalid.of("parameters.track", "is only for one row", "a request of one row")
     return ToInfer(ask.inputs, values, printable(ask.id, "id") if ask.id else None, track, outputs)
+
+
+def decoded_bytes(json_bytes: int | None, sent: Sent) -> int:
+    """About the most memory that a request takes as it is read; ``json_bytes`` as for ``read_tensors``."""
+    head = sent.body if json_bytes is None else sent.body[:json_bytes]
+    return json_body.decoded_bytes(head) + BINARY_BYTES * (len(sent.body) - len(head))
 
 
 def _read(json_bytes: int | None, sent: Sent, space: Space | None) -> tuple[v2.InferRequest, memoryview]:

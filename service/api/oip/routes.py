@@ -29,13 +29,13 @@ from service.api.http.problems import inference_problem
 from service.api.http.route import READ, Route
 from service.api.models.models import ReadModel
 from service.api.oip import schemas as v2
-from service.api.oip.requests import ToInfer, read_tensors, rows_of
+from service.api.oip.requests import ToInfer, decoded_bytes, read_tensors, rows_of
 from service.api.openapi.document import raw_body
 from service.api.openapi.examples import INFER
 from service.api.rows import predict
 from service.api.rows.formats.tables import Sent
 from service.api.rows.idempotency import read_rows
-from service.api.rows.large_answers import ROW_BYTES, in_parts, list_parts
+from service.api.rows.large_answers import answered, in_parts, list_parts, predicted_bytes, reserve
 from service.api.schemas import PredictedBatch, PredictRow
 from service.errors import NotFound, NotReady, RequestConflict
 from service.runtime.engine import DECISIVE
@@ -142,6 +142,7 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
     body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     bounds = ctx.engine.bounds
     sent = Sent(body, JSON, {}, bounds.batch_rows_max, bounds.body_bytes_max)
+    await ctx.budget.decode(request.scope, body, await in_thread_if_large(len(body), decoded_bytes, json_length, sent))
     asked = await ctx.reader.call_if_large(len(body), read_tensors, json_length, sent, replica.model)
     if asked.track:
         ctx.keys.allow(request.scope[LINES], "learn", replica.name)
@@ -149,12 +150,13 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
         space, raw, first = await read_rows(ctx, replica, len(body), partial(rows_of, asked))
         if asked.track:
             return await _tracked(ctx, replica, asked, first, len(body))
+        reserve(ctx, request, len(raw), predicted_bytes(replica.model))
         found = await predict.predict_many(replica, space, raw)
         if found is not None:
             batch, _ = found
             if batch.predictions[0] is None:
                 raise RequestConflict(f"model {replica.name} {NO_LABEL}")
-            return await in_thread_if_large(ROW_BYTES * len(raw), rendered, replica.name, batch, asked)
+            return await answered(ctx, request, len(raw), rendered, replica.name, batch, asked)
 
 
 async def _tracked(ctx: Context, replica: Replica, asked: ToInfer, row: dict[str, Any], size: int) -> Response:

@@ -9,7 +9,7 @@ from service.api.http import bodies, json_body
 from service.api.http.context import Context
 from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT
 from service.api.rows.formats.json_tables import OVERLAP, RowFormat
-from service.api.rows.formats.tables import Sent, read_table
+from service.api.rows.formats.tables import Sent, decoded_bytes, read_table
 from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.ids import Identity, identity_of
@@ -44,6 +44,7 @@ async def read_batch(
     replica = await ctx.engine.replica(name, fresh)
     sent = Sent(body, kind, request.query_params, bounds.batch_rows_max, bounds.body_bytes_max)
     space = None if teaching else replica.model.prediction_schema
+    await ctx.budget.decode(request.scope, body, await in_thread_if_large(len(body), decoded_bytes, sent, space))
     return replica, await ctx.reader.call_if_large(len(body), read_table, form, sent, space), body
 
 

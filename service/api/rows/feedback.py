@@ -24,7 +24,7 @@ from service.api.rows.batches import identity_of_batch, read_batch, read_row
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
 from service.api.rows.idempotency import REFUSED, answer_if_seen, first_reply, read_rows, validator_of
-from service.api.rows.large_answers import ROW_BYTES, large_answer
+from service.api.rows.large_answers import answered, large_answer, learnt_bytes, reserve
 from service.api.rows.row_route import RowRequest, RowRoute
 from service.api.rows.table_queries import described
 from service.api.schemas import (
@@ -254,10 +254,11 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Resp
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`, and `text/x-svmlight` (`label name:value ...`).
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK)
+    reserve(ctx, request, len(table.rows), learnt_bytes(replica.model))  # nothing is refused once learned
     identity = await identity_of_batch(ctx, request, body, table, ID)
     reply, labels = await _learn(ctx, replica, table, identity, len(body))
-    size = ROW_BYTES * len(reply.answer.predictions)
-    return await in_thread_if_large(size, _learnt, reply, labels, ctx.engine.durability, replica.incarnation)
+    told = (reply, labels, ctx.engine.durability, replica.incarnation)
+    return await answered(ctx, request, len(table.rows), _learnt, *told)
 
 
 def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> Response:

@@ -1,7 +1,8 @@
 """Large answers (lists with a value per row, and states) in pieces: no long text is encoded or sent at once.
 
 Encoding holds the interpreter for the length of a call. So long lists are encoded some rows at a time, in a
-thread, and the pieces are sent one by one, each after the client has read the earlier ones.
+thread, and the pieces are sent one by one, each after the client has read the earlier ones. They are held until then,
+so the answer to many rows is counted before these are predicted or learned (``reserve``, then ``answered``).
 """
 
 import asyncio
@@ -11,19 +12,68 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from core.contract import Buffer
+from core.model import Model, read
+from core.problems import Problem
+from service.api.http.bodies import SMALL_BYTES
+from service.api.http.context import Context
 from service.api.http.json_pieces import fields_of
 from service.api.http.media import JSON
+from service.errors import TooLarge
+from service.runtime.threads import in_thread_if_large
 
 VALUES_AT_ONCE = 16_384  # values in one piece: about a millisecond of encoding
 SENT_AT_ONCE = 65_536  # least number of bytes passed to the server at once
 PIECE_BYTES = 2**20  # most bytes of a state or document passed to the connection at once
 STATE = "application/octet-stream"
 ROW_BYTES = 64  # assumed cost of encoding one row of an answer, in bytes of a body
+ANSWER_BYTES_MAX = 64 * 2**20  # most bytes that the answer to a batch may take
+NUMBER_BYTES = 24  # most of a number in an answer, or of a short text
 _encode = msgspec.json.Encoder().encode
+
+
+def learnt_bytes(model: Model) -> int:
+    """About the bytes of an answer that one learned row takes: its prediction and its loss."""
+    return _named_bytes(model) + NUMBER_BYTES
+
+
+def predicted_bytes(model: Model, numbers: int = 0) -> int:
+    """About the bytes that one predicted row takes: its prediction, its deviation or probabilities, other numbers."""
+    shares = 1 if model.own.answers.regression else len(read.labels_in_use(model.own).keys)
+    return _named_bytes(model) + NUMBER_BYTES * (shares + numbers)
+
+
+def reserve(ctx: Context, request: Request, rows: int, each: int) -> None:
+    """Count the answer to so many rows, of ``each`` bytes, where it exceeds the body, which ``decode`` counts as well.
+
+    ``TooLarge`` if it would be too large, ``BodiesFull`` if there is no room for it.
+    """
+    size = rows * each
+    if size > ANSWER_BYTES_MAX:
+        raise TooLarge(
+            f"the predictions of {rows} rows by this model would take some {size} bytes; the limit is "
+            f"{ANSWER_BYTES_MAX} per request: send fewer rows at once",
+            [Problem("data", "has too many rows for this model's answers", f"<= {ANSWER_BYTES_MAX // each} rows")],
+        )
+    if size > SMALL_BYTES:
+        ctx.budget.reserve(request.scope, size)
+
+
+def _named_bytes(model: Model) -> int:
+    names = () if model.own.answers.regression else read.labels_in_use(model.own).keys
+    return NUMBER_BYTES + max(map(len, names), default=0)
+
+
+async def answered(ctx: Context, request: Request, rows: int, make: Callable[..., Response], *args: object) -> Response:
+    """The answer to so many rows, which ``make`` makes of its arguments; if long, it counts until it has been sent."""
+    answer = await in_thread_if_large(ROW_BYTES * rows, make, *args)
+    if isinstance(answer, InParts):
+        answer.sent = ctx.budget.keep(request.scope, answer.size)
+    return answer
 
 
 def encoded(answer: msgspec.Struct) -> list[bytes]:
@@ -103,7 +153,7 @@ class InParts(Response):
         sent: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(media_type=media_type, headers={**headers, "Content-Length": str(size)})
-        self._parts, self._sent = parts, sent
+        self._parts, self.size, self.sent = parts, size, sent
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Send it; ``send`` waits while the client lags behind."""
@@ -114,4 +164,4 @@ class InParts(Response):
                 await asyncio.sleep(0)  # a disconnected client accepts parts immediately
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            self._sent()
+            self.sent()

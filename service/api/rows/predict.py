@@ -26,7 +26,7 @@ from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.formats.json_tables import PREDICT
 from service.api.rows.idempotency import read_rows
 from service.api.rows.interval import level_of
-from service.api.rows.large_answers import ROW_BYTES, large_answer
+from service.api.rows.large_answers import answered, large_answer, predicted_bytes, reserve
 from service.api.rows.predicted import Explained, Predicted, explained
 from service.api.rows.row_route import RowRequest, RowRoute
 from service.api.rows.table_queries import described
@@ -42,7 +42,7 @@ from service.runtime import threads
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_plan import asked
 from service.runtime.rows.table import Table, alone, check_size
-from service.runtime.threads import in_thread_if_large, in_thread_if_long
+from service.runtime.threads import in_thread_if_long
 
 router = APIRouter(route_class=RowRoute)
 _row = msgspec.json.Decoder(PredictRow)
@@ -154,6 +154,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     outside = tracking.outside_of(ctx, replica, table, track)
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
+        reserve(ctx, request, len(raw), predicted_bytes(replica.model, track + 2 * (level is not None)))
         found = await predict_many(replica, space, raw, level, keep=track)
         if found is None:
             continue
@@ -161,7 +162,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
         if track:
             served = tracking.with_outside(served, outside)
             answer.prediction_ids = await tracking.keep(ctx, replica, (space, raw), table, served, answer.version)
-        return await in_thread_if_large(ROW_BYTES * len(raw), large_answer, answer)
+        return await answered(ctx, request, len(raw), large_answer, answer)
 
 
 async def predict_many(

@@ -12,7 +12,7 @@ import pytest
 
 from service import memory_limit
 from service.client import app, serving
-from service.memory_limit import TooSmall, budget_mb
+from service.memory_limit import TooSmall, bodies_mb, budget_mb
 from tests.service.api_fixtures import DFOP, columnar
 
 MB = 2**20
@@ -65,6 +65,16 @@ def test_models_get_what_the_limit_leaves(expected: int, wanted: int, given: boo
     assert expected == budget_mb(wanted, given, None if limited is None else limited * MB)
 
 
+def test_bodies_get_a_twelfth_of_the_limit() -> None:
+    """Unless somebody has set what they get."""
+    assert (256, 128, 32) == (
+        bodies_mb(256, False, None),
+        bodies_mb(256, False, 1536 * MB),
+        bodies_mb(256, False, 384 * MB),
+    )
+    assert (256, 16) == (bodies_mb(256, True, 1536 * MB), bodies_mb(16, False, 1536 * MB))
+
+
 @pytest.mark.parametrize(
     ("wanted", "given", "limited", "said"),
     [
@@ -86,10 +96,13 @@ def test_a_start_keeps_to_the_limit(
     monkeypatch.setenv("ONEPASS_PORT", "0")  # 8000 may be taken
     budgets = []
     monkeypatch.setattr(serving, "_compile_kernels", lambda: True)
-    monkeypatch.setattr("service.main.run", lambda settings, **_: budgets.append(settings.memory_budget_mb) or 0)
+    monkeypatch.setattr(
+        "service.main.run", lambda settings, **_: budgets.append((settings.memory_budget_mb, settings.bodies_mb)) or 0
+    )
     monkeypatch.setattr(memory_limit, "memory_limit", lambda: 1024 * MB)
-    assert (0, 0) == (app.main(["serve"]), app.main(["serve", "--memory-budget-mb", "600"]))
-    assert [512, 600] == budgets
+    given = ["--memory-budget-mb", "600", "--bodies-mb", "100"]
+    assert (0, 0) == (app.main(["serve"]), app.main(["serve", *given]))
+    assert [(512, 85), (600, 100)] == budgets
     capsys.readouterr()
     assert 2 == app.main(["serve", "--memory-budget-mb", "1024"])
     assert "exceeds what the memory limit" in capsys.readouterr().err

@@ -28,7 +28,7 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
         NotTable: not CSV, or not UTF-8.
         Invalid: no header, or missing columns.
     """
-    delimiter = _delimiter(query.get("delimiter"))
+    delimiter = delimiter_of(query)
     header, rows = _rows(body, delimiter, most)
     _refuse_other_delimiter(header, rows, delimiter, query)
     if labelled and "label" not in query:
@@ -41,7 +41,9 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     return Table(rows, place, header, texts=True, **beside)
 
 
-def _delimiter(given: str | None) -> str:
+def delimiter_of(query: Mapping[str, str]) -> str:
+    """The delimiter that a query names; ``Invalid`` if it can be none."""
+    given = query.get("delimiter")
     if given is None:
         return ","
     if given == "tab":

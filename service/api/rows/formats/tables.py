@@ -5,6 +5,7 @@
 
 import io
 import math
+import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from core.features import Space, SparseSchema
 from core.problems import Invalid, Problem, refuse
 from service.api.http import json_body, media
-from service.api.rows.formats.csv_tables import BESIDE_QUERIES, CSV_QUERIES, read_csv, text_of
+from service.api.rows.formats.csv_tables import BESIDE_QUERIES, CSV_QUERIES, delimiter_of, read_csv, text_of
 from service.api.rows.formats.json_tables import RowFormat, read_json, read_lines
 from service.errors import NotTable
 from service.runtime.rows.sparse_rows import read_lines as svmlight_lines
@@ -25,6 +26,8 @@ from service.runtime.rows.table import Table, check_size
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)  # query parameters of CSV
 NESTED_IN_ROW, NESTED_BESIDE = 3, 6
 """Most lists and objects in one row of JSON (a sparse one), and in the request around the rows."""
+NUMBER_BYTES = 40  # assumed memory of a number of an array that becomes a category
+HEAD_BYTES, _ITEM_BYTES = 128, re.compile(rb"'descr': *'.[fiu]([1-9])'")  # of .npy, and the size of a number in it
 OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
 
 
@@ -75,6 +78,21 @@ def rows_most(sent: Sent, space: Space | None) -> int:
         return sent.rows_max
     width = 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width
     return min(sent.rows_max, max(1, sent.bytes_max // width))
+
+
+def decoded_bytes(sent: Sent, space: Space | None) -> int:
+    """About the most memory that the rows of a request take, as they are read and as a model takes them."""
+    body, kind = sent.body, sent.kind
+    if kind == media.NPY:
+        found = _ITEM_BYTES.search(body, 0, HEAD_BYTES)
+        return len(body) + NUMBER_BYTES * len(body) // (int(found[1]) if found else 1)
+    if kind in (media.JSON, media.NDJSON):
+        size, rows = json_body.decoded_bytes(body), body.count(b"{") + body.count(b"[")
+    else:
+        mark, rows = b":" if kind == media.SVMLIGHT else delimiter_of(sent.query).encode(), body.count(b"\n")
+        size = json_body.TEXT_BYTES * len(body) + json_body.VALUE_BYTES * (body.count(mark) + 2 * rows)
+    wide = 0 if space is None else 8 * (space.raw_width + space.width) * min(rows, rows_most(sent, space))
+    return size + wide
 
 
 def _npy(body: bytes, labelled: bool) -> Table:
