@@ -30,7 +30,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Alarm, Extensible, Floats, Header, Ints, Prediction, Transferable, Weights
+from core.contract import (
+    Alarm,
+    Extensible,
+    Floats,
+    Header,
+    Ints,
+    Prediction,
+    Transferable,
+    Weights,
+    chunks,
+    in_chunks,
+)
 from core.features import Schema, Space
 from core.features.encoder import Encoder
 from core.features.feature_space import column_places
@@ -42,6 +53,8 @@ from core.switching.feature_recovery import FeatureRecovery, unlagged
 
 if TYPE_CHECKING:
     from core.switching.mixture import Mixture
+
+CELLS_AT_ONCE = 2**21  # most cells of rows that are encoded at once to be predicted: 16 MiB
 
 
 class SpaceModel(Nested):
@@ -152,7 +165,13 @@ class SpaceModel(Nested):
         return X
 
     def predict(self, raw: Floats) -> Prediction:
-        """Predict raw rows (n, F), each as the next one; changes nothing."""
+        """Predict raw rows (n, F), each as the next one; changes nothing.
+
+        Encoded, a row of few texts may have thousands of columns, so many rows are encoded some at a time.
+        """
+        rows = max(1, CELLS_AT_ONCE // self.schema.width)
+        if len(raw) > rows:
+            return in_chunks(self.predict, chunks(0, rows, len(raw)), raw)
         return self.predict_encoded(self.encode(raw))
 
     def predict_encoded(self, X: Floats) -> Prediction:

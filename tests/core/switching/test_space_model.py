@@ -6,6 +6,7 @@ import pytest
 from core.config import Config
 from core.features import Schema, parse_features
 from core.learners.catalogue import ALGORITHMS
+from core.switching import space_model
 from core.switching.space_model import SpaceModel
 
 D = 3
@@ -34,6 +35,26 @@ def test_weights_of_wild_scales_are_numbers():
     y = np.array([1e5, -1e5, 0.0])
     model.learn(model.encode(X, y), y, None)
     assert all(np.isfinite(part).all() for part in model.weights())
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 39, 40])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_many_rows_are_predicted_some_at_a_time(monkeypatch, task, count):
+    """As all at once; never more of them are encoded than fit."""
+    model, (X, y) = model_of("dfop", task, "standard"), rows(60)
+    if task == "classification":
+        model.add_class()
+        model.add_class()
+    y = y if task == "classification" else y.astype(np.float64)
+    model.learn(model.encode(X, y), y, None)
+    whole, encode, sizes = model.predict(X[:count]), model.encode, []
+    monkeypatch.setattr(space_model, "CELLS_AT_ONCE", 2 * D + 1)
+    monkeypatch.setattr(SpaceModel, "encode", lambda _, raw: sizes.append(len(raw)) or encode(raw))
+    some = model.predict(X[:count])
+    np.testing.assert_allclose(whole.value, some.value, rtol=1e-12)
+    if whole.probabilities is not None:
+        np.testing.assert_allclose(whole.probabilities, some.probabilities, rtol=1e-12)
+    assert (count, min(2, count)) == (sum(sizes), max(sizes))
 
 
 def test_a_state_of_another_scaling_is_refused():
