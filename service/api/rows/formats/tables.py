@@ -87,10 +87,10 @@ def decoded_bytes(sent: Sent, space: Space | None) -> int:
         found = _ITEM_BYTES.search(body, 0, HEAD_BYTES)
         return len(body) + NUMBER_BYTES * len(body) // (int(found[1]) if found else 1)
     if kind in (media.JSON, media.NDJSON):
-        size, rows = json_body.decoded_bytes(body), body.count(b"{") + body.count(b"[")
+        size, rows = json_body.decoded_bytes(body), json_body.tally(body, b"{") + json_body.tally(body, b"[")
     else:
-        mark, rows = b":" if kind == media.SVMLIGHT else delimiter_of(sent.query).encode(), body.count(b"\n")
-        size = json_body.TEXT_BYTES * len(body) + json_body.VALUE_BYTES * (body.count(mark) + 2 * rows)
+        mark, rows = b":" if kind == media.SVMLIGHT else delimiter_of(sent.query).encode(), json_body.tally(body, b"\n")
+        size = json_body.TEXT_BYTES * len(body) + json_body.VALUE_BYTES * (json_body.tally(body, mark) + 2 * rows)
     wide = 0 if space is None else 8 * (space.raw_width + space.width) * min(rows, rows_most(sent, space))
     return size + wide
 
