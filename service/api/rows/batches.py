@@ -42,7 +42,8 @@ async def read_batch(
     kind = bodies.media_type(request, DENSE_TABLES if teaching else (*DENSE_TABLES, SVMLIGHT))
     body = await bodies.read_body(request, bounds.body_bytes_max)
     replica = await ctx.engine.replica(name, fresh)
-    sent = Sent(body, kind, request.query_params, bounds.batch_rows_max, bounds.body_bytes_max)
+    columns = max(len(parts.row_columns) for parts in replica.model.learners)
+    sent = Sent(body, kind, request.query_params, bounds.batch_rows_max, bounds.body_bytes_max, columns)
     space = None if teaching else replica.model.prediction_schema
     await ctx.budget.decode(request.scope, body, await in_thread_if_large(len(body), decoded_bytes, sent, space))
     return replica, await ctx.reader.call_if_large(len(body), read_table, form, sent, space), body

@@ -17,7 +17,6 @@ from service.api.rows.feedback import LABELLED_ROWS
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
 from service.api.rows.idempotency import read_rows
-from service.api.rows.large_answers import predicted_bytes, reserve
 from service.api.rows.predict import ROW_FLOPS, held
 from service.api.rows.row_route import RowRequest, RowRoute
 from service.api.rows.table_queries import described
@@ -56,7 +55,6 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
         space, raw, labels, outside = await read_rows(ctx, replica, len(body), rows_of)
         flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
         threads.refuse_hours(flops, len(raw))
-        reserve(ctx, request, len(raw), predicted_bytes(replica.model))  # held, though not sent
         answer = await held(replica, space, flops, partial(_evaluate, replica, raw, labels, outside))
         if answer is not None:
             return _encode(answer)

@@ -39,6 +39,7 @@ class Sent(NamedTuple):
     query: Mapping[str, str]  # those of a table name the CSV columns other than features
     rows_max: int
     bytes_max: int
+    columns: int = 0  # most that a row has once it is encoded for a learner, where that is known
 
 
 def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
@@ -73,10 +74,10 @@ def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
 
 
 def rows_most(sent: Sent, space: Space | None) -> int:
-    """Most rows of a request: once read, a row takes ``raw_width`` numbers, however few it names."""
-    if space is None:
-        return sent.rows_max
-    width = 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width
+    """Most rows of a request: once read, a row takes ``raw_width`` numbers, however few it names, then ``columns``."""
+    width = max(1, sent.columns // 2)
+    if space is not None:
+        width = max(width, 8 * space.raw_width if isinstance(space, SparseSchema) else space.raw_width)
     return min(sent.rows_max, max(1, sent.bytes_max // width))
 
 
@@ -91,7 +92,7 @@ def decoded_bytes(sent: Sent, space: Space | None) -> int:
     else:
         mark, rows = b":" if kind == media.SVMLIGHT else delimiter_of(sent.query).encode(), json_body.tally(body, b"\n")
         size = json_body.TEXT_BYTES * len(body) + json_body.VALUE_BYTES * (json_body.tally(body, mark) + 2 * rows)
-    wide = 0 if space is None else 8 * (space.raw_width + space.width) * min(rows, rows_most(sent, space))
+    wide = 0 if space is None else 8 * (space.raw_width + max(space.width, sent.columns)) * min(rows, rows_most(sent, space))
     return size + wide
 
 
