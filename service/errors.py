@@ -74,9 +74,10 @@ def no_features(name: str) -> RequestConflict:
 class NotReached(OnepassError):
     """The version was not reached in time.
 
-    The request asked for ``min_version``, and this service did not reach it within ``ONEPASS_WAIT_TIMEOUT_S`` (5 s).
-    ``version`` is the version it has reached.
-    - Use a ``version`` from an answer about the same model and ``incarnation``.
+    The request asked for ``min_version``, or needs all that is on the model's log (``consistency=strong``, a change, a
+    copy), and this service did not get there within ``ONEPASS_WAIT_TIMEOUT_S`` (5 s). ``version`` is the version it has
+    reached.
+    - For ``min_version``, use a ``version`` from an answer about the same model and ``incarnation``.
     - Try again if the service lags; ``/readyz`` shows its ``lag``.
     """
 
@@ -257,7 +258,8 @@ class Unavailable(OnepassError):
 
     The service is stopping, and the request did not finish within ``ONEPASS_GRACE_S``, or memory was exhausted: the row
     may or may not have been learned. Or the snapshot before the promotion or deletion of a challenger could not be
-    written; then nothing has changed.
+    written, or the service is so far behind the model's log that it cannot tell whether the rows are valid; then
+    nothing has changed.
     - Behind a load balancer, send it to another service: ``/readyz`` is 503 on the one that is stopping.
     """
 

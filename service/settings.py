@@ -117,7 +117,7 @@ class Settings(BaseSettings):
     )
     pending_max: int = Field(100_000, ge=1, description="Most tracked predictions waiting per model; beyond it 503.")
     store_timeout_s: float = Field(2.0, gt=0, le=60, description="How long a request waits for the store before 503.")
-    wait_timeout_s: float = Field(5.0, gt=0, le=60, description="How long a read waits for min_version before 504.")
+    wait_timeout_s: float = Field(5.0, gt=0, le=60, description="How long a read waits for a version or the head.")
     drain_s: float = Field(
         0.0,
         ge=0,

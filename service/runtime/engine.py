@@ -5,11 +5,11 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from service.errors import NotReached, Recreated, RequestConflict, StoreDown
+from service.errors import NotReached, Recreated, RequestConflict, StoreDown, Unavailable
 from service.runtime.commit.actor import Actor
 from service.runtime.commit.answerer import Answerer, AnswerWriter
 from service.runtime.commit.committer import CommitLimits, Committer
@@ -268,7 +268,7 @@ class Engine:
         Raises:
             NotFound, ModelDown, StoreDown: it is not available.
             RequestConflict: ``min_version`` is of another incarnation.
-            NotReached: ``min_version`` was not reached in time.
+            NotReached: ``min_version``, or what was on the log, was not reached in time.
         """
         replica = await self.models.get(name)
         if fresh is None:
@@ -285,27 +285,33 @@ class Engine:
         """Read on to the log's head before a request is refused; returns whether the replica was behind it.
 
         Another replica may have committed an entry that makes the request valid: a change of features, say.
+        ``Unavailable`` if that takes too long: nobody knows whether the request is valid.
         """
         before = replica.version
         try:
-            await replica.inbox.sync()
+            await self._in_time(replica, replica.inbox.sync())
         except StoreDown:
             return False
+        except NotReached as error:
+            raise Unavailable(error.detail) from None
         return replica.version != before
 
     async def _at_head(self, replica: Replica) -> Replica:
         try:
-            await replica.inbox.sync()
+            await self._in_time(replica, replica.inbox.sync())
         except Recreated:
-            replica = await self.models.get(replica.name)  # just loaded, it is at the head
+            replica = await self._at_head(await self.models.get(replica.name))
         return replica
 
     async def _reach(self, replica: Replica, version: int) -> None:
-        """Read what is on the log now, then wait for the follower; both take a bounded time."""
+        """Read on until the version is there, and wait for the follower if it is not on the log yet."""
         replica = replica if replica.ledger is not None else self.models.current(replica)
-        await replica.inbox.sync()
+        await self._in_time(replica, replica.wait_for_version(version, replica.inbox.sync))
+
+    async def _in_time(self, replica: Replica, arrival: Awaitable[None]) -> None:
+        """Wait for a replica to arrive; ``NotReached`` if that takes too long. It goes on for others."""
         try:
             async with asyncio.timeout(self.bounds.wait_timeout_s):
-                await replica.wait_for_version(version)
+                await arrival
         except TimeoutError:
             raise NotReached(f"model {replica.name} is at version {replica.version}", replica.version) from None

@@ -95,7 +95,7 @@ def within(low: int, high: int = WHOLE_MAX) -> BeforeValidator:
 async def fresh_enough(
     min_version: Annotated[int, within(0), Query(description="Wait until the model has reached this version.")] = 0,
     consistency: Annotated[
-        Literal["eventual", "strong"], Query(description="`strong` reads the head of the log first.")
+        Literal["eventual", "strong"], Query(description="`strong` reads up to the present head of the log first.")
     ] = "eventual",
     incarnation: Annotated[
         str | None, Query(description="The incarnation that `min_version` belongs to; any other is 409.")

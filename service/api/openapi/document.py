@@ -57,7 +57,7 @@ ERRORS = {
     422: ("invalid", "Invalid values; ``errors`` names the fields"),
     429: ("too-many-requests", "Over the key's rate limit"),
     503: ("store-down", "A queue is full, or the store is full or down; Retry-After says when to try again"),
-    504: ("not-reached", "min_version was not reached in time"),
+    504: ("not-reached", "min_version, or the head of the log, was not reached in time"),
 }
 
 
@@ -157,7 +157,8 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
         codes |= {404, 503} if whole else {404, 409, 503}
     if given - {"name"}:
         codes.add(503)
-    if "min_version" in given:
+    change = "Idempotency-Key" in given and "/feedback" not in route.path  # it is planned at the head of the log
+    if change or "min_version" in given:
         codes.add(504)
     if given & {"diagonal", "sparsity"}:  # the answers of a read that may be too large
         codes.add(413)

@@ -1,8 +1,12 @@
 """How far a replica is behind its log, and the readers that wait for it."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 from service.errors import OnepassError
+
+Sync = Callable[[], "asyncio.Future[None]"]  # ``Inbox.sync``
 
 
 class Lag:
@@ -44,11 +48,16 @@ class Lag:
                 if wanted <= version and not future.done():
                     future.set_result(None)
 
-    async def wait_for_version(self, version: int) -> None:
-        """Wait until a version is applied, or raise the error why it never will be; the caller sets the bound."""
+    async def wait_for_version(self, version: int, read_on: Sync | None = None) -> None:
+        """Wait until a version is applied, or raise the error why it never will be; the caller sets the bound.
+
+        ``read_on``: called to read on in the log meanwhile; its error ends the wait.
+        """
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.awaited[arrived] = version
         try:
+            if read_on is not None:
+                read_on().add_done_callback(partial(_fail, arrived))
             await arrived
         finally:
             self.awaited.pop(arrived, None)
@@ -58,3 +67,10 @@ class Lag:
         for future in self.awaited:
             if not future.done():
                 future.set_exception(error)
+
+
+def _fail(arrived: "asyncio.Future[None]", synced: "asyncio.Future[None]") -> None:
+    """Fail a reader whose reading on has failed."""
+    error = synced.exception()
+    if error is not None and not arrived.done():
+        arrived.set_exception(error)

@@ -196,12 +196,13 @@ class Loader:
         return replica
 
     async def _rebuild(self, replica: Replica) -> None:
-        """Apply the tail of the log; each part is read while the one before it is being applied."""
+        """Apply the log up to its present head; each part is read while the one before it is being applied."""
         more = await self._tail(replica, replica.version, replica.uid)
+        head = more.head
         try:
             while more.entries:
                 last = more.entries[-1]
-                if last.version >= more.head:
+                if last.version >= head:
                     await self.apply(replica, more.entries)
                     break
                 ahead = self._tail(replica, last.version, last.uid)
@@ -213,7 +214,7 @@ class Loader:
                 more = read
         except ValueError as error:
             raise ModelDown(f"model {replica.name}: log entry {replica.version + 1}: {error}") from error
-        if replica.version < more.head:
+        if replica.version < head:
             raise ModelDown(f"model {replica.name}: its log ends before its head")
         replica.measure()
 

@@ -49,11 +49,15 @@ class LogReader:
             await self.apply(replica, more.entries, last)
 
     async def to_head(self, replica: Replica) -> bool:
-        """Apply everything that is on the log now, or raise why not; returns whether that took a reload."""
+        """Apply everything that is on the log now, or raise why not; returns whether that took a reload.
+
+        What comes meanwhile is left to the next time: others may append faster than this process applies.
+        """
         more = await self._more(replica)
+        head = more.head
         while more.code == "ok":
             await self.apply(replica, more.entries)
-            if more.complete or not more.entries:
+            if replica.version >= head or not more.entries:
                 replica.progress.suspect = False
                 return False
             more = await self._more(replica)

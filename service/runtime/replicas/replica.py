@@ -22,7 +22,7 @@ from core.entry import Outcome, Segment
 from core.model import Model, read
 from service.errors import ModelDown, ModelLost, OnepassError, Unavailable, no_model
 from service.runtime.replicas.batches import Applied, Batch, UnstoredAnswers
-from service.runtime.replicas.lag import Lag
+from service.runtime.replicas.lag import Lag, Sync
 from service.runtime.replicas.row_meter import RowMeter
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
@@ -392,9 +392,9 @@ class Replica:
         self.gone = True
         self.progress.refuse(error)
 
-    async def wait_for_version(self, version: int) -> None:
+    async def wait_for_version(self, version: int, read_on: Sync | None = None) -> None:
         """Wait until a version is applied, or raise the error why it never will be; the caller sets the bound."""
         if self.gone or self.lost:  # nothing would wake a reader that begins to wait now
             raise no_model(self.name) if self.gone else ModelLost(self.name)
         if self.version < version:
-            await self.progress.wait_for_version(version)
+            await self.progress.wait_for_version(version, read_on)

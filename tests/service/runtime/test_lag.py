@@ -3,8 +3,12 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
+from service.errors import Unavailable
 from service.runtime.engine import LAG_S_MAX
-from tests.service.api_fixtures import features
+from service.runtime.replicas.log_reader import LogReader
+from tests.service.api_fixtures import features, problem
 
 
 async def _lagging(api, path, entries, seconds):
@@ -59,3 +63,66 @@ async def test_a_row_is_answered_by_a_replica_that_is_far_behind(start):
     answer = await api.post(f"{path}/feedback", {"features": features(7), "label": "UP"})
     assert (8, 8) == (answer["version"], answer["rows"])
     assert await other.state(path) == await api.state(path)
+
+
+async def _behind(start, monkeypatch, **settings):
+    """A replica that reads on by one entry at a time, 5 entries behind, and another service that appends."""
+    api, other = await start(**settings), await start()
+    path = await api.learnt()
+    engine = api.engine
+    engine.follower._note = lambda *_: None  # notices and the sweep would find what others append
+    replica, log = await engine.models.get(path.removeprefix("/models/")), engine.store.log
+    read_after = log.read_after
+    monkeypatch.setattr(log, "read_after", lambda *asked, **how: read_after(*asked[:-1], 1, **how))
+
+    async def append():
+        await other.post(f"{path}/feedback", {"features": features(4), "label": "UP"})
+
+    for _ in range(5):
+        await append()
+    return api, path, replica, append
+
+
+async def test_reading_on_ends_though_others_go_on_appending(start, monkeypatch):
+    """As far as the log had come when it was asked for; rows that are sent here meanwhile have their turn."""
+    api, path, replica, append = await _behind(start, monkeypatch)
+    apply, reading = LogReader.apply, asyncio.Event()
+
+    async def outrun(self, model, *entries):
+        if model is replica:
+            reading.set()
+            await append()
+        await apply(self, model, *entries)
+
+    monkeypatch.setattr(LogReader, "apply", outrun)
+    async with asyncio.timeout(20):
+        reads = asyncio.gather(*(api.get(path, params=how) for how in ({"consistency": "strong"}, {"min_version": 4})))
+        await reading.wait()
+        learned = await api.post(f"{path}/feedback", {"features": features(4), "label": "UP"})
+        strong, least = await reads
+    assert 8 <= strong["version"] < 40
+    assert 4 <= least["version"] < 40
+    assert 9 <= learned["version"] < 40
+
+
+async def test_a_read_of_a_replica_that_is_far_behind_takes_a_bounded_time(start, monkeypatch):
+    """It is answered once its version is there, or told which is; the replica reads on meanwhile, and gets there."""
+    api, path, replica, _ = await _behind(start, monkeypatch, wait_timeout_s=0.2)
+    apply, go_on = LogReader.apply, asyncio.Event()
+
+    async def held_up(self, model, *entries):
+        await apply(self, model, *entries)
+        if model is replica:
+            await go_on.wait()
+
+    monkeypatch.setattr(LogReader, "apply", held_up)
+    async with asyncio.timeout(20):
+        assert 4 == (await api.get(path, params={"min_version": 4}))["version"]
+        for query in ({"min_version": 8}, {"consistency": "strong"}):
+            assert 4 == problem(await api.ask("GET", path, params=query), 504)["version"]
+        with pytest.raises(Unavailable, match="is at version 4"):
+            await api.engine.caught_up(replica)
+        patient = replica.inbox.sync()
+        go_on.set()
+        await patient
+    assert 8 == replica.version == (await api.get(path, params={"consistency": "strong"}))["version"]

@@ -16,8 +16,11 @@ from tests.service.runtime.test_entry_runs import NARROW, narrow
 ENTRIES = 6
 
 
-async def load(*parts, head=ENTRIES):
-    """The replica of a log that is read in parts, an error in place of a part; and how far each reading had come."""
+async def load(*parts, head=ENTRIES, grows=0):
+    """The replica of a log that is read in parts, an error in place of a part; and how far each reading had come.
+
+    Others append ``grows`` entries between two readings.
+    """
     found, asked = [*parts], []
 
     async def read_after(_name, _incarnation, version, *_limits):
@@ -25,7 +28,7 @@ async def load(*parts, head=ENTRIES):
         part = found.pop(0)
         if isinstance(part, Exception):
             raise part
-        return ReadOn("ok", head, tuple(part))
+        return ReadOn("ok", head + grows * (len(asked) - 1), tuple(part))
 
     async def answer(value):
         return value
@@ -45,6 +48,13 @@ async def test_a_tail_in_several_parts_is_applied_in_order():
     entries = narrow(ENTRIES)
     replica, asked = await load(entries[:2], entries[2:5], entries[5:])
     assert (ENTRIES, ENTRIES, [0, 2, 5]) == (replica.version, replica.model.rows, asked)
+
+
+async def test_loading_ends_though_others_go_on_appending():
+    """What they append meanwhile is left to the follower."""
+    entries = narrow(12)
+    replica, asked = await load(*(entries[at : at + 2] for at in range(0, 12, 2)), grows=2)
+    assert (ENTRIES, [0, 2, 4]) == (replica.version, asked)
 
 
 async def test_a_log_that_ends_before_its_head_is_not_loaded():
