@@ -52,7 +52,7 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
     sample has at most 256 rows of the present features, drawn evenly from all that were learned; fewer for more than
     64 columns. `ga2m` also has `curves`: what it adds to the score for each value of a feature or of a pair.
 
-    409 before the features are known, and for models of named sparse rows.
+    409 before the features are known, for models of named sparse rows, and for those that are too wide.
     """
     async with replica.held():
         if (same := not_modified(request, replica)) is not None:
@@ -79,8 +79,14 @@ def _refuse_without_effects(replica: Replica) -> None:
         raise RequestConflict("an observer predicts nothing: there are no effects")
     if isinstance(model.prediction_schema, SparseSchema):
         raise RequestConflict("there are no effects: rows are compressed, and names are not kept")
-    rows = SAMPLE_ROWS_MAX * EVALUATIONS_MAX
-    threads.refuse_hours(cost.flops_to_predict(model.own, rows), SAMPLE_ROWS_MAX)
+    sample = model.own.space_model.sample
+    rows = 0 if sample is None else sample.room
+    flops = cost.flops_to_predict(model.own, rows * EVALUATIONS_MAX)
+    if flops > threads.WORK_FLOPS_MAX:
+        raise RequestConflict(
+            f"there are no effects of a model of this width: those of {rows} rows take {flops:.2g} floating-point "
+            f"operations; the limit is {threads.WORK_FLOPS_MAX:.2g}"
+        )
 
 
 def _document(state: bytes, shown: dict[str, Any]) -> bytes:

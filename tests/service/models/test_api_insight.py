@@ -7,7 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from core.model import read
+from core.model import cost, read
+from core.numerics.shapley import EVALUATIONS_MAX
 from service.api.http.context import EFFECTS_AT_ONCE
 from service.api.models import effects, posterior, weights
 from service.api.rows import predict
@@ -113,6 +114,19 @@ async def test_what_matters_comes_first(api):
     assert 0 <= 50 * small < 5 < large
     assert (256, 1) == (found["rows"], found["version"])
     assert "curves" not in found
+
+
+async def test_effects_of_a_wide_model(api, monkeypatch):
+    """What its own sample costs decides, which has few rows; beyond the limit the answer does not speak of data."""
+    path = await api.learnt(RLS, rows=3)
+    name = path.removeprefix("/models/")
+    model = (await api.engine.models.get(name)).model
+    model.own.space_model.sample.room = 4  # as with 4096 columns
+    monkeypatch.setattr(threads, "WORK_FLOPS_MAX", cost.flops_to_predict(model.own, 4 * EVALUATIONS_MAX))
+    assert 3 == (await api.get(f"{path}/effects"))["rows"]
+    monkeypatch.setattr(threads, "WORK_FLOPS_MAX", threads.WORK_FLOPS_MAX - 1)
+    refused = problem(await api.ask("GET", f"{path}/effects"), 409, "name")
+    assert "effects of a model of this width" in refused["detail"]
 
 
 async def test_curves_of_an_additive_model(api):
