@@ -44,6 +44,7 @@ def export(
     """Write the state of a model to a file, or with --all those of all models to a tar.
 
     A state holds everything that predictions and learning depend on, but no remembered ids or tracked predictions.
+    While the store is down, --all cannot list the models: give the NAME of each that the service holds.
     """
     name, file = _arguments(where)
     if everything == (name is not None):
