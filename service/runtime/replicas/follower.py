@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from service.errors import OnepassError, StoreDown, Unavailable
 from service.runtime.backoff import Backoff
@@ -38,7 +39,7 @@ class Follower:
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
-        self._reading = 0
+        self._reading: dict[Replica, bool] = {}  # and whether there is more to read since it began
         self._swept = 0
         self._new = asyncio.Event()
 
@@ -94,13 +95,15 @@ class Follower:
             own_append = replica.inbox.in_flight or replica.version > version
             if replica.behind and not replica.progress.suspect and own_append:
                 self._note(replica, replica.version)  # its own appends return the entries sooner than reading would
+            elif replica in self._reading:
+                self._reading[replica] = True
             elif replica.behind:
                 self._behind[replica] = None
         self._pull()
 
     def _pull(self) -> None:
         """Let replicas that are behind read on, a bounded number at a time."""
-        while self._behind and self._reading < READS_MAX:
+        while self._behind and len(self._reading) < READS_MAX:
             replica = next(iter(self._behind))
             del self._behind[replica]
             if not replica.behind or replica.gone or replica.down is not None or replica.ledger is None:
@@ -110,11 +113,12 @@ class Follower:
             except StoreDown:
                 self._behind.clear()  # the sweep finds them again
                 return
-            self._reading += 1
-            synced.add_done_callback(self._read)
+            self._reading[replica] = False
+            synced.add_done_callback(partial(self._read, replica))
 
-    def _read(self, synced: "asyncio.Future[None]") -> None:
-        self._reading -= 1
+    def _read(self, replica: Replica, synced: "asyncio.Future[None]") -> None:
+        if self._reading.pop(replica):
+            self._behind[replica] = None
         error = synced.exception()
         if error is not None and not isinstance(error, OnepassError):
             logger.error("a model could not be followed", exc_info=error)

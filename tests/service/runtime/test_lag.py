@@ -7,6 +7,7 @@ import pytest
 
 from service.errors import Unavailable
 from service.runtime.engine import LAG_S_MAX
+from service.runtime.replicas.follower import READS_MAX
 from service.runtime.replicas.log_reader import LogReader
 from tests.service.api_fixtures import features, problem
 
@@ -126,3 +127,32 @@ async def test_a_read_of_a_replica_that_is_far_behind_takes_a_bounded_time(start
         go_on.set()
         await patient
     assert 8 == replica.version == (await api.get(path, params={"consistency": "strong"}))["version"]
+
+
+async def test_a_model_that_reads_on_for_long_leaves_the_others_theirs(start, monkeypatch):
+    """However often it is noticed meanwhile, it reads on once at a time, and once more afterwards."""
+    api, _, replica, append = await _behind(start, monkeypatch)
+    follower, apply, go_on = api.engine.follower, LogReader.apply, asyncio.Event()
+    monkeypatch.undo()
+    del follower._note
+
+    async def held_up(self, model, *entries):
+        if model is replica:
+            await go_on.wait()
+        await apply(self, model, *entries)
+
+    monkeypatch.setattr(LogReader, "apply", held_up)
+    for _ in range(READS_MAX + 1):
+        follower._note(replica, replica.version + 1)
+        follower._flush()
+    light = await api.learnt()
+    other = await start()
+    await other.post(f"{light}/feedback", {"features": features(4), "label": "UP"})
+    async with asyncio.timeout(20):
+        while (await api.get(light))["version"] < 4:
+            await asyncio.sleep(0.01)
+        assert 3 == replica.version
+        await append()
+        go_on.set()
+        while replica.version < 9:
+            await asyncio.sleep(0.01)
