@@ -92,8 +92,10 @@ def decoded_bytes(sent: Sent, space: Space | None) -> int:
     else:
         mark, rows = b":" if kind == media.SVMLIGHT else delimiter_of(sent.query).encode(), json_body.tally(body, b"\n")
         size = json_body.TEXT_BYTES * len(body) + json_body.VALUE_BYTES * (json_body.tally(body, mark) + 2 * rows)
-    wide = 0 if space is None else 8 * (space.raw_width + max(space.width, sent.columns)) * min(rows, rows_most(sent, space))
-    return size + wide
+    if space is None:
+        return size
+    width = space.raw_width + max(space.width, sent.columns)
+    return size + 8 * width * min(rows, rows_most(sent, space))
 
 
 def _npy(body: bytes, labelled: bool) -> Table:
