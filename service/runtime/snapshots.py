@@ -1,4 +1,4 @@
-"""Snapshots off the request path: when a model's log has outgrown its last snapshot, and on stop.
+"""Snapshots off the request path: when the log is larger than the last one, or takes long to replay, and on stop.
 
 A snapshot of version v is written only after the answers and the alarms up to v: a replica that loads it finds the
 earlier ones in the store and rebuilds the later ones from the log. And only after it could be read back: a state that
@@ -8,6 +8,7 @@ tried only if the model has learned more than rows since it was last tried.
 
 import asyncio
 import logging
+import math
 
 from core.model import save
 from service.errors import ModelDown, NotFound, OnepassError, Recreated, RequestConflict, Unavailable
@@ -15,6 +16,7 @@ from service.runtime.commit.answerer import AnswerWriter
 from service.runtime.commit.committer import Committer
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import Replica
+from service.runtime.replicas.saved import REST
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
 from service.store.states.pieces import digest
@@ -65,13 +67,15 @@ class Snapshotter:
 
     def _begin_due(self) -> None:
         """Write due snapshots, each in its own task, so that a locked model does not delay others."""
+        loop = asyncio.get_running_loop()
         for replica, own in [*self.grown.items()]:
-            begins = self._due(replica, own) and replica not in self._attempts
-            if begins and len(self._attempts) == AT_ONCE:
+            due_at = self._due_at(replica, own)
+            begins = loop.time() >= due_at and replica not in self._attempts
+            if due_at < math.inf and not (begins and len(self._attempts) < AT_ONCE):
                 continue  # another turn
             del self.grown[replica]
             if begins:
-                task = self._attempts[replica] = asyncio.get_running_loop().create_task(self._attempt(replica))
+                task = self._attempts[replica] = loop.create_task(self._attempt(replica))
                 task.add_done_callback(lambda _, replica=replica: self._attempts.pop(replica))  # type: ignore[misc]
 
     async def flush(self) -> None:
@@ -86,11 +90,15 @@ class Snapshotter:
 
         await asyncio.gather(*(write() for _ in range(AT_ONCE)))
 
-    def _due(self, replica: Replica, own: bool) -> bool:
-        """Whether to write a snapshot: decided by the log if this process appends, else by the answers it holds."""
-        most = max(replica.saved.size, self._least_bytes)
-        outgrown = replica.saved.log_bytes > most if own else replica.answers.nbytes > most + ANSWERS_BYTES
-        return outgrown and not (replica.down or replica.gone or replica.lost)
+    def _due_at(self, replica: Replica, own: bool) -> float:
+        """When to write a snapshot: decided by the log if this process appends, else by the answers it holds."""
+        saved = replica.saved
+        if replica.down or replica.gone or replica.lost or replica.ledger is None:
+            return math.inf
+        if own:
+            return saved.due_at(self._least_bytes)
+        outgrown = replica.answers.nbytes > max(saved.size, self._least_bytes) + ANSWERS_BYTES
+        return saved.retried if outgrown else math.inf
 
     async def _attempt(self, replica: Replica, *, check: bool = True) -> None:
         try:
@@ -120,6 +128,8 @@ class Snapshotter:
             RequestConflict: the replica was behind its log, or off it; it has caught up now.
         """
         async with replica.saved.lock:
+            time = asyncio.get_running_loop().time
+            began = time()
             blob, info, size = await pack(replica)
             if check or replica.saved.changed > replica.saved.read_back:
                 try:
@@ -142,6 +152,7 @@ class Snapshotter:
             if written.held:
                 self._stats.snapshots += 1
                 replica.saved.record(info, size)
+                replica.saved.rested = time() + REST * (time() - began)
                 logger.debug("model %s: wrote the snapshot of version %d: %d bytes", replica.name, info.version, size)
                 await replica.drop_answers(info.version)
             elif not replica.gone:

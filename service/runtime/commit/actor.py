@@ -295,7 +295,10 @@ class Actor:
         if (own := commit.entry(appended, replica.version)) is not None:
             batches.append(own)
             flops += commit.flops
-        return None if flops > threads.THREAD_FLOPS else batches
+        if flops > threads.THREAD_FLOPS:
+            return None
+        replica.saved.flops += flops
+        return batches
 
     def _finish_now(self, commit: Commit, appended: Appended, batches: list[Batch]) -> None:
         """``_finish`` for little work."""

@@ -24,10 +24,10 @@ from service.errors import ModelDown, ModelLost, OnepassError, Unavailable, no_m
 from service.runtime.replicas.batches import Applied, Batch, UnstoredAnswers
 from service.runtime.replicas.lag import Lag, Sync
 from service.runtime.replicas.row_meter import RowMeter
+from service.runtime.replicas.saved import Saved
 from service.runtime.rows.row_plan import RowPlan
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_long
-from service.store.states.snapshots import SnapshotInfo
 from service.store.summaries import StoredSummary, decode, down, encode
 
 logger = logging.getLogger(__name__)
@@ -84,22 +84,6 @@ class Inbox(Protocol):
 
     def sync(self) -> "asyncio.Future[None]":
         """Resolves when everything that is on the log now has been applied."""
-
-
-@dataclass(slots=True)
-class Saved:
-    """What the snapshots of a model hold."""
-
-    log_bytes: int = 0  # bytes of entries applied since the last snapshot
-    size: int = 0  # of the last snapshot
-    changed: int = 0  # the last version that was more than rows
-    read_back: int = 0  # the version of the last snapshot that was read back
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while one is written
-
-    def record(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
-        """Record a snapshot, which holds ``log_bytes`` of what was applied."""
-        self.log_bytes = max(0, self.log_bytes - log_bytes)  # the replica may have reloaded meanwhile
-        self.size = info.bytes
 
 
 class SummaryState:
@@ -250,9 +234,11 @@ class Replica:
         """
         async with self.lock:
             try:
-                applied = await in_thread_if_long(batch.flops(self.model), self._applied, batch)
+                flops = batch.flops(self.model)
+                applied = await in_thread_if_long(flops, self._applied, batch)
             except Exception as error:
                 raise self.quarantine(f"applying {batch} failed: {type(error).__name__}") from error
+            self.saved.flops += flops
             return self._move(batch, applied)
 
     def apply_now(self, batch: Batch) -> list[Outcome]:
@@ -303,8 +289,7 @@ class Replica:
         """Continue from a state that was loaded from snapshot and log; the caller holds the lock."""
         self.model, self.version, self.uid = loaded.model, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
-        self.saved.log_bytes, self.saved.size = loaded.saved.log_bytes, loaded.saved.size
-        self.saved.changed, self.saved.read_back = self.version, 0
+        self.saved.take_over(loaded.saved, self.version)
         self.progress.at_head(self.version)
         self.progress.applied(self.version)
         self.summary.stored, self.summary.written = loaded.summary.stored, loaded.summary.written
