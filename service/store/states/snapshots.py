@@ -1,18 +1,20 @@
 """Snapshots: the whole state of a model at one version, in pieces, checked when written and when read.
 
 The pieces are written first and expire; publishing, one script, makes them permanent. So a writer that dies leaves
-nothing behind, and a published snapshot is complete. From the second snapshot on the log is trimmed to the oldest of
-the newest ones, which are kept. One more, the guard, is kept until there is another guard, however old it is: it can be
-restored, and holds nothing of the log back.
+nothing behind, and a published snapshot is complete. Where the store fails, a writer drops its pieces at once. From the
+second snapshot on the log is trimmed to the oldest of the newest ones, which are kept. One more, the guard, is kept
+until there is another guard, however old it is: it can be restored, and holds nothing of the log back.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from core.contract import Buffer
 from core.model import STATE_VERSION
+from service.errors import Unavailable
 from service.store.keys import ModelKeys
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
@@ -21,6 +23,8 @@ from service.store.states import pieces
 _CHUNK = script("write_chunk")
 
 _PUBLISH = script("publish_snapshot")
+
+_DROP = script("drop_chunks")
 
 
 class SnapshotInfo(msgspec.Struct, frozen=True):
@@ -70,10 +74,18 @@ class Snapshots:
         if info.bytes != len(blob):
             raise ValueError("the length is not the snapshot's")
         keys = ModelKeys(name, incarnation)
-        await self._send_pieces(keys, info, blob)
+        try:
+            await self._send_pieces(keys, info, blob)
+            return await self._publish(keys, info, keep, guard)
+        except Unavailable:  # they would take the room that is missing, for an hour
+            with suppress(Unavailable):
+                await self._connection.one(Call(_DROP, (keys.snapshots, keys.chunks(info.version)), (info.version,)))
+            raise
+
+    async def _publish(self, keys: ModelKeys, info: SnapshotInfo, keep: int, guard: bool) -> Written:
         what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, pieces.count(info.bytes), info.digest)
         own = (keys.meta, keys.log, keys.snapshots, keys.chunks(info.version), keys.states)
-        args = incarnation, *what, keep, keys.chunks_prefix, int(guard)
+        args = keys.incarnation, *what, keep, keys.chunks_prefix, int(guard)
         return _written(info, await self._connection.one(Call(_PUBLISH, own, args)))
 
     async def list(self, name: str, incarnation: str) -> list[SnapshotInfo]:

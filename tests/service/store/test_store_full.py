@@ -1,12 +1,14 @@
 """A store without room for another write: it is full, not down, and everything that only reads goes on."""
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from service.errors import StoreFull
+from service.errors import StoreDown, StoreFull
 from service.store.catalog import Catalog
 from service.store.keys import TOMBSTONES, ModelKeys
 from service.store.log import append_notices
@@ -14,7 +16,7 @@ from service.store.log.append_notices import AppendNotice, AppendNotices
 from service.store.log.log import Head
 from service.store.pending import Pending
 from service.store.redis.connection import Connection
-from service.store.states.pieces import digest
+from service.store.states.pieces import PIECE_BYTES, digest
 from service.store.states.snapshots import SnapshotInfo, Snapshots
 from tests.service.api_fixtures import features, problem
 from tests.service.store.test_pending_store import track
@@ -85,6 +87,37 @@ async def test_what_a_full_store_refuses_has_changed_nothing(model, again):
     assert model.connection.full
     assert await Catalog(model.connection).delete("m")
     assert {ModelKeys("m", INCARNATION).deleted.encode(), TOMBSTONES.encode()} == {*await model.contents()}
+
+
+async def test_a_snapshot_without_room_leaves_the_room_that_there_was(model):
+    """The pieces that did fit do not stay for an hour, in which nothing else could be written."""
+    await model.append(one("a"))
+    before, blob = await model.contents(), os.urandom(6 * PIECE_BYTES)
+    info = SnapshotInfo(1, "w1-1", 1, 1, len(blob), digest(blob))
+    (memory,) = await model.connection.ask(("INFO", "memory"))
+    used = int(re.search(rb"used_memory:(\d+)", memory)[1])
+    await model.connection.ask(("CONFIG", "SET", "maxmemory", used + 4 * PIECE_BYTES))
+    with pytest.raises(StoreFull):
+        await Snapshots(model.connection).write("m", INCARNATION, info, blob)
+    assert before == await model.contents()
+    assert 2 == (await model.append(one("b"))).made
+
+
+async def test_a_snapshot_that_was_published_stays_though_its_reply_got_lost(model, monkeypatch):
+    """Its writer cannot know, and drops only what is not published."""
+    await model.append(one("a"))
+    blob, store = b"state", Snapshots(model.connection)
+    info = SnapshotInfo(1, "w1-1", 1, 1, len(blob), digest(blob))
+    publish = store._publish
+
+    async def unheard(*args):
+        await publish(*args)
+        raise StoreDown("no reply")
+
+    monkeypatch.setattr(store, "_publish", unheard)
+    with pytest.raises(StoreDown):
+        await store.write("m", INCARNATION, info, blob)
+    assert blob == await store.read("m", INCARNATION, info)
 
 
 @pytest.fixture
