@@ -70,11 +70,9 @@ class Snapshotter:
         loop = asyncio.get_running_loop()
         for replica, own in [*self.grown.items()]:
             due_at = self._due_at(replica, own)
-            begins = loop.time() >= due_at and replica not in self._attempts
-            if due_at < math.inf and not (begins and len(self._attempts) < AT_ONCE):
-                continue  # another turn
-            del self.grown[replica]
-            if begins:
+            if due_at == math.inf:
+                del self.grown[replica]
+            elif loop.time() >= due_at and replica not in self._attempts and len(self._attempts) < AT_ONCE:
                 task = self._attempts[replica] = loop.create_task(self._attempt(replica))
                 task.add_done_callback(lambda _, replica=replica: self._attempts.pop(replica))  # type: ignore[misc]
 
@@ -104,12 +102,19 @@ class Snapshotter:
         try:
             await self.take(replica, check=check)
         except (NotFound, Recreated) as error:  # it was deleted meanwhile: there is nothing to keep
+            self.grown.pop(replica, None)
             logger.debug("model %s: no snapshot: %s", replica.name, error.detail)
-        except (Unavailable, RequestConflict) as error:
+        except RequestConflict as error:  # another process has written one, most likely: the next append shows
+            self.grown.pop(replica, None)
+            logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
+        except Unavailable as error:
+            replica.saved.fail()
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except OnepassError as error:
+            replica.saved.fail()
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
         except Exception:  # such as MemoryError; other models are written all the same
+            replica.saved.fail()
             logger.exception("model %s: no snapshot", replica.name)
 
     async def guard(self, replica: Replica) -> None:
@@ -132,12 +137,8 @@ class Snapshotter:
             began = time()
             blob, info, size = await pack(replica)
             if check or replica.saved.changed > replica.saved.read_back:
-                try:
-                    await read_back(replica.name, blob)
-                    replica.saved.read_back = info.version
-                except ModelDown:
-                    replica.saved.size = 2 * max(replica.saved.size, replica.saved.log_bytes)  # again, but not soon
-                    raise
+                await read_back(replica.name, blob)
+                replica.saved.read_back = info.version
             try:
                 await self._answers.record(replica, info.version)
             except RequestConflict:

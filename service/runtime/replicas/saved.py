@@ -32,6 +32,10 @@ class Saved:
         self.log_bytes = max(0, self.log_bytes - log_bytes)  # the replica may have reloaded meanwhile
         self.flops, self.size, self.retried = 0.0, info.bytes, 0.0
 
+    def fail(self) -> None:
+        """Note that the next one could not be written."""
+        self.retried = asyncio.get_running_loop().time() + FAILED_S
+
     def take_over(self, loaded: "Saved", version: int) -> None:
         """Continue as a replica that was loaded, and is at ``version``."""
         self.log_bytes, self.flops, self.size = loaded.log_bytes, loaded.flops, loaded.size

@@ -1,9 +1,11 @@
 """When snapshots are written: before the log takes long to replay, not all the time, and not again at once."""
 
 import asyncio
+import logging
 
 import pytest
 
+from service.errors import StoreFull
 from service.runtime.replicas import saved
 from tests.service.api_fixtures import features
 from tests.service.waiting import until
@@ -61,3 +63,27 @@ async def test_snapshots_for_the_work_of_a_replay_leave_time_for_others(model, m
     await until(lambda: replica.saved.flops == 0.0)
     assert now() - ended > 0.9
     assert [first + 1, first] == await _versions(api, path)
+
+
+@pytest.mark.parametrize("error", [StoreFull("no room"), MemoryError("a secret")])
+async def test_a_snapshot_that_fails_is_tried_again_but_not_at_once(model, monkeypatch, caplog, error):
+    """Whatever has failed is told in one line; what is due is not forgotten, though no more rows come."""
+    api, path, replica, _ = model
+    monkeypatch.setattr(saved, "REPLAY_FLOPS", 1.0)
+    monkeypatch.setattr(saved, "FAILED_S", 1.5)
+    write, tried = api.engine.store.snapshots.write, []
+
+    async def fail_once(*args, **how):
+        tried.append(asyncio.get_running_loop().time())
+        if len(tried) == 1:
+            raise error
+        return await write(*args, **how)
+
+    monkeypatch.setattr(api.engine.store.snapshots, "write", fail_once)
+    await api.post(f"{path}/feedback", ROW)
+    await until(lambda: _versions(api, path))
+    first, second = tried
+    assert second - first > 1.4
+    (told,) = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    said = "no room" if isinstance(error, StoreFull) else "MemoryError"
+    assert f"model {replica.name}: no snapshot: {said}" == told
