@@ -11,7 +11,7 @@ import logging
 import math
 
 from core.model import save
-from service.errors import ModelDown, NotFound, OnepassError, Recreated, RequestConflict, Unavailable
+from service.errors import ModelDown, NotFound, OnepassError, Recreated, RequestConflict, Unavailable, no_model
 from service.runtime.commit.answerer import AnswerWriter
 from service.runtime.commit.committer import Committer
 from service.runtime.replicas.model_cache import ModelCache
@@ -130,6 +130,7 @@ class Snapshotter:
         Raises:
             ModelDown: the state cannot be read back, which is a bug, or the model is out of service.
             StoreDown: the store did not answer; the older snapshots still hold.
+            NotFound: the model was deleted meanwhile.
             RequestConflict: the replica was behind its log, or off it; it has caught up now.
         """
         async with replica.saved.lock:
@@ -156,7 +157,9 @@ class Snapshotter:
                 replica.saved.rested = time() + REST * (time() - began)
                 logger.debug("model %s: wrote the snapshot of version %d: %d bytes", replica.name, info.version, size)
                 await replica.drop_answers(info.version)
-            elif not replica.gone:
+            elif replica.gone:
+                raise no_model(replica.name)
+            else:
                 await replica.inbox.sync()
                 raise RequestConflict(
                     f"version {info.version} is older than the kept snapshots, or no longer on the log"

@@ -7,7 +7,7 @@ import pytest
 
 from service.errors import StoreFull
 from service.runtime.replicas import saved
-from tests.service.api_fixtures import features
+from tests.service.api_fixtures import features, problem
 from tests.service.waiting import until
 
 ROW = {"features": features(0), "label": "UP"}
@@ -87,3 +87,16 @@ async def test_a_snapshot_that_fails_is_tried_again_but_not_at_once(model, monke
     (told,) = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
     said = "no room" if isinstance(error, StoreFull) else "MemoryError"
     assert f"model {replica.name}: no snapshot: {said}" == told
+
+
+async def test_a_snapshot_of_a_model_that_is_deleted_meanwhile_is_404(model, monkeypatch):
+    """There is none; no answer says that it was written."""
+    api, path, _, _ = model
+    write = api.engine.store.snapshots.write
+
+    async def too_late(*args, **how):
+        assert 204 == (await api.ask("DELETE", path)).status_code
+        return await write(*args, **how)
+
+    monkeypatch.setattr(api.engine.store.snapshots, "write", too_late)
+    problem(await api.ask("POST", f"{path}/snapshots"), 404)
