@@ -113,9 +113,9 @@ class Snapshotter:
         except OnepassError as error:
             replica.saved.fail()
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
-        except Exception:  # such as MemoryError; other models are written all the same
+        except Exception as error:  # such as MemoryError; other models are written all the same
             replica.saved.fail()
-            logger.exception("model %s: no snapshot", replica.name)
+            logger.exception("model %s: no snapshot: %s", replica.name, type(error).__name__)
 
     async def guard(self, replica: Replica) -> None:
         """Write a snapshot that is kept until the next such one; raises Unavailable or ModelDown if it cannot."""

@@ -6,8 +6,8 @@ left and the log does not begin at version 1, loading fails: a state is never in
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 
 from core.config import Config
 from core.model import STATE_VERSION, Model, cost, save
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 ENTRIES_MAX = 1000  # most entries read in one round trip
 TURN_ENTRIES = 16  # small entries that are applied before others have a turn
 CHALLENGERS = b"challengers"  # occurs somewhere in the state of every model with challengers
+LOADS_MAX = 4  # models loaded at the same time; each takes memory that the budget does not know yet
+LARGE_LOADS_MAX = LOADS_MAX - 1  # of them with large states, whose logs may take seconds: small ones need not wait
 ATTEMPTS_MAX = 10  # how often a load begins again because the snapshots have changed under it
 
 
@@ -51,6 +53,7 @@ class Loader:
 
     def __init__(self, store: Store, stats: Stats) -> None:
         self.store, self.stats = store, stats
+        self._places, self._large_places = asyncio.Semaphore(LOADS_MAX), asyncio.Semaphore(LARGE_LOADS_MAX)
 
     async def load(self, name: str, from_before: int | None = None) -> Replica:
         """A replica at the head of its log; with ``from_before`` rebuilt at least from that version on.
@@ -67,7 +70,8 @@ class Loader:
             if meta.state_version != STATE_VERSION:
                 raise ModelDown(f"model {name}: {OTHER}")
             await load_algorithm_of(meta.config)
-            replica = await self._recovered(meta, from_before)
+            async with self._place(meta):
+                replica = await self._recovered(meta, from_before)
         except _Replaced:
             return await self.load(name, from_before)
         except ModelDown as error:
@@ -121,6 +125,14 @@ class Loader:
             entry = await in_thread_if_large(own.size, codec.entry, whole)
         entry = await with_states(states, replica.name, replica.incarnation, entry)
         return SingleEntry(entry, own.raw.uid, own.size)
+
+    @asynccontextmanager
+    async def _place(self, meta: ModelMeta) -> AsyncIterator[None]:
+        """One of the places for loads; the newest snapshot tells whether a model is large."""
+        known = await self.store.snapshots.list(meta.name, meta.incarnation)
+        large = bool(known) and known[0].bytes > THREAD_BYTES
+        async with self._large_places if large else nullcontext(), self._places:
+            yield
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
         """Snapshot plus log; starts again if another replica replaces the snapshots while they are read.

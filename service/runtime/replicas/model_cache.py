@@ -34,7 +34,6 @@ DOWN_S = 2.0  # how long a model that could not be loaded is refused before the 
 DOWN_SHOWN_S = 900.0  # how long after its last attempt it counts as down: it may be mended, or deleted, elsewhere
 FIELDS_SHOWN = 8  # most fields that a sentence names
 LOST = "the store has lost model %s (incarnation %s, version %d), %s"
-LOADS_MAX = 4  # models loaded from the store at the same time; each takes memory that the budget does not know yet
 
 
 class _Down(NamedTuple):
@@ -68,7 +67,6 @@ class ModelCache:
         self._down: dict[str, _Down] = {}
         self._loading: dict[str, asyncio.Task[Replica]] = {}
         self._outdated: set[str] = set()  # models that were deleted since their loading began
-        self._slots = asyncio.Semaphore(LOADS_MAX)
         self.attach: Callable[[Replica], Inbox]
 
     @property
@@ -138,8 +136,7 @@ class ModelCache:
     async def _taken_in(self, name: str) -> Replica:
         """Load and keep; no other request runs between the two."""
         try:
-            async with self._slots:
-                replica = await self._loader.load(name)
+            replica = await self._loader.load(name)
             if name in self._outdated:
                 raise no_model(name)
         except NotFound as error:

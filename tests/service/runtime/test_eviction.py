@@ -12,7 +12,8 @@ from core.problems import Invalid
 from service.api.rows.idempotency import read_rows
 from service.errors import ModelDown, StoreDown
 from service.runtime import snapshots
-from service.runtime.replicas.model_cache import LOADS_MAX
+from service.runtime.replicas import loader
+from service.runtime.replicas.loader import LARGE_LOADS_MAX, LOADS_MAX
 from service.store.log.append_notices import AppendNotice
 from tests.service.api_fixtures import DFOP, features
 from tests.service.waiting import until
@@ -49,22 +50,50 @@ async def test_few_models_are_loaded_at_a_time(api, monkeypatch):
     names = [(await api.learnt()).removeprefix("/models/") for _ in range(3 * LOADS_MAX)]
     for name in names:
         models.forget(await models.get(name))
-    load, loading, most = models._loader.load, set(), 0
+    recovered, loading, most = models._loader._recovered, set(), 0
 
-    async def and_wait(asked_for):
+    async def and_wait(meta, *more):
         nonlocal most
-        loading.add(asked_for)
+        loading.add(meta.name)
         most = max(most, len(loading))
         for _ in range(20):
             await asyncio.sleep(0)
-        found = await load(asked_for)
-        loading.discard(asked_for)
+        found = await recovered(meta, *more)
+        loading.discard(meta.name)
         return found
 
-    monkeypatch.setattr(models._loader, "load", and_wait)
+    monkeypatch.setattr(models._loader, "_recovered", and_wait)
     found = await asyncio.gather(*map(models.get, names))
     assert names == [replica.name for replica in found]
     assert LOADS_MAX == most
+
+
+async def test_a_small_model_does_not_wait_for_large_ones(api, monkeypatch):
+    """However many of them are asked for, and however long they take."""
+    models, goes_on, loading = api.engine.models, asyncio.Event(), []
+    paths = [await api.learnt() for _ in range(LOADS_MAX + 2)]
+    for path in paths[1:]:
+        await api.post(f"{path}/snapshots", status=201)
+    small, *large = [path.removeprefix("/models/") for path in paths]
+    for name in (small, *large):
+        models.forget(await models.get(name))
+    recovered = models._loader._recovered
+
+    async def and_wait(meta, *more):
+        loading.append(meta.name)
+        if meta.name in large:
+            await goes_on.wait()
+        return await recovered(meta, *more)
+
+    monkeypatch.setattr(loader, "THREAD_BYTES", 0)  # what has a snapshot is large
+    monkeypatch.setattr(models._loader, "_recovered", and_wait)
+    waiting = [asyncio.create_task(models.get(name)) for name in large]
+    await until(lambda: len(loading) >= LARGE_LOADS_MAX)
+    async with asyncio.timeout(20):
+        assert small == (await models.get(small)).name
+    assert LARGE_LOADS_MAX + 1 == len(loading)
+    goes_on.set()
+    assert large == [replica.name for replica in await asyncio.gather(*waiting)]
 
 
 def _in_turns(turns, call):
