@@ -191,7 +191,8 @@ class Verdict:
     def _judge_snapshots(self, keys: ModelKeys, serial: Serial) -> None:
         """A snapshot that joins the log is the state of its version."""
         for version in map(int, self.data.hashes.get(keys.snapshots, {})):
-            blob = b"".join(self.data.hashes.get(keys.chunks(version), {}).values())
+            pieces = self.data.hashes.get(keys.chunks(version), {})
+            blob = b"".join([pieces[name] for name in sorted(pieces, key=lambda name: int(name.rpartition(b":")[2]))])
             if version not in serial.states or not blob:
                 continue
             model, stamp = save.from_bytes(blob)
