@@ -58,7 +58,7 @@ def build(config: Config, described: Header) -> Switching:
     aborted = None if described["aborted"] is None else Schema(parse_features(described["aborted"]))
     now = _build_phase(config, described, not built.switches)
     if aborted is not None and now is not None:
-        _dense(now)
+        _dense(now.schema)
     built.enter(now, aborted)
     return built
 
@@ -69,7 +69,7 @@ def _build_phase(config: Config, described: Header, first: bool) -> Phase | None
     if described["phase"] != "overlap":
         return _build_in_force(config, described, first)
     old = _build_in_force(config, described["old"], first)
-    features = parse_next(described["next"], _dense(old))
+    features = parse_next(described["next"], _dense(old.schema))
     return OverlapPeriod(config, old, features, described["mapping"])
 
 
@@ -82,12 +82,12 @@ def _build_in_force(config: Config, described: Header, first: bool) -> SpaceMode
     names = tuple(described["experts"])
     if names not in {("new",), ("recovered", "new"), ("recovered", "new", "carried")}:
         raise ValueError("no such experts")
-    features = parse_next(described["next"], _dense(old))
+    features = parse_next(described["next"], _dense(old.schema))
     new = SpaceModel(config, Schema(features))
     recovery = _build_mapping(new.row_columns, described["front"])
     if recovery.targets != old.columns:
         raise ValueError("what is recovered is not what the old model reads")
-    new.join(old, recovery, union(_dense(old), features), dict.fromkeys(names, 1.0 / len(names)), 0)
+    new.join(old, recovery, union(_dense(old.schema), features), dict.fromkeys(names, 1.0 / len(names)), 0)
     return new
 
 
@@ -113,10 +113,10 @@ def _model(model: SpaceModel) -> Header:
     return {"features": features, "front": own.input_mapping.describe(), "read": _json(own.schema)}
 
 
-def _dense(phase: Phase) -> Schema:
-    if not isinstance(phase.schema, Schema):
+def _dense(space: Space) -> Schema:
+    if not isinstance(space, Schema):
         raise ValueError("a model of sparse rows has no change of features")  # noqa: TRY004 - a state that cannot be
-    return phase.schema
+    return space
 
 
 def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
@@ -128,7 +128,7 @@ def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
         raise ValueError("the state is of another feature space")
     if described["front"] is None:
         return SpaceModel(config, space)
-    expert = SpaceExpert(config, Schema(parse_features(described["read"])))
+    space, expert = _dense(space), SpaceExpert(config, Schema(parse_features(described["read"])))
     input_mapping = _build_mapping(row_columns(config, space), described["front"])
     if input_mapping.targets != expert.columns:
         raise ValueError("what is recovered is not what the model reads")

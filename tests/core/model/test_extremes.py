@@ -184,7 +184,9 @@ MODELS = {
     "retired": retired,
     "categories": lambda: Fed(CATEGORIES),
     "ensemble": ensemble,
+    "sparse": lambda: Fed({"algorithm": "sparse_dfop", "task": "regression"}),
 }
+MAPPING = {"kind": "linear", "paper": False, "targets": ["a"]}
 HEADERS = [
     *(("classes", "rows", value) for value in (7, -1, True, 8.0)),
     *(("classes", "labels.labels", labels) for labels in (["u", "v", "w", "x"], ["u", "v"], ["u", "v", "u"])),
@@ -203,11 +205,12 @@ HEADERS = [
     ("ensemble", "switching.next", GONE),
     ("ensemble", "switching.front.kind", "cubic"),
     ("ensemble", "switching.front.targets", ["a"]),
-    ("ensemble", "switching.model.front", {"kind": "linear", "paper": False, "targets": ["a"]}),
+    ("ensemble", "switching.model.front", MAPPING),
     ("ensemble", "switching.model.features", ["a"]),
     ("ensemble", "switching.aborted", ["of", "another", "space"]),
+    ("sparse", "switching.model", {"features": [], "front": MAPPING, "read": ["a"]}),
 ]
-NAMED = {"declared": "declared", "retired": "label", "categories": "unknown"}
+NAMED = {"declared": "declared", "retired": "label", "categories": "unknown", "sparse": "sparse"}
 """What the refusal mentions."""
 ARRAYS = [
     ("stowaway", np.zeros(3)),
