@@ -223,7 +223,7 @@ class Loader:
                     raise failed
                 if isinstance(read, BaseException):
                     raise read
-                more = read
+                more, head = read, min(head, read.head)  # less than before: a failover has lost the log's tail
         except ValueError as error:
             raise ModelDown(f"model {replica.name}: log entry {replica.version + 1}: {error}") from error
         if replica.version < head:

@@ -57,6 +57,14 @@ async def test_loading_ends_though_others_go_on_appending():
     assert (ENTRIES, [0, 2, 4]) == (replica.version, asked)
 
 
+@pytest.mark.parametrize("left", [2, 4])
+async def test_a_log_that_loses_its_tail_meanwhile_is_loaded_as_far_as_it_goes(left):
+    """After a failover, say."""
+    entries = narrow(left)
+    replica, asked = await load(entries[:2], entries[2:], grows=left - ENTRIES)
+    assert (left, [0, 2]) == (replica.version, asked)
+
+
 async def test_a_log_that_ends_before_its_head_is_not_loaded():
     """The part behind the last entry is empty."""
     with pytest.raises(ModelDown, match="its log ends before its head"):
