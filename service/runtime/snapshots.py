@@ -136,7 +136,7 @@ class Snapshotter:
         async with replica.saved.lock:
             time = asyncio.get_running_loop().time
             began = time()
-            blob, info, size = await pack(replica)
+            blob, info, (size, flops) = await pack(replica)
             if check or replica.saved.changed > replica.saved.read_back:
                 await read_back(replica.name, blob)
                 replica.saved.read_back = info.version
@@ -153,7 +153,7 @@ class Snapshotter:
                 self._note_divergence(replica, info, written.digest)
             if written.held:
                 self._stats.snapshots += 1
-                replica.saved.record(info, size)
+                replica.saved.record(info, size, flops)
                 replica.saved.rested = time() + REST * (time() - began)
                 logger.debug("model %s: wrote the snapshot of version %d: %d bytes", replica.name, info.version, size)
                 await replica.drop_answers(info.version)
@@ -186,12 +186,12 @@ async def read_back(name: str, state: bytes) -> None:
         raise ModelDown(f"the state of model {name} cannot be read back: {error}") from error
 
 
-async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, int]:
-    """A snapshot of a replica's present version, its description, and the bytes of log that it makes superfluous."""
+async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, tuple[int, float]]:
+    """A snapshot of a replica's present version, its description, and the bytes of log and the work that it spares."""
     async with replica.held():
         version, uid, rows, time_ms = replica.version, replica.uid, replica.model.rows, replica.time_ms
         stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}
-        size = replica.saved.log_bytes
+        held = replica.saved.log_bytes, replica.saved.flops
         blob = await in_thread_if_large(replica.model.nbytes, save.to_bytes, replica.model, stamp)
     checksum = await in_thread_if_large(len(blob), digest, blob)
-    return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum), size
+    return blob, SnapshotInfo(version, uid, rows, time_ms, len(blob), checksum), held

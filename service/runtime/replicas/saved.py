@@ -27,10 +27,11 @@ class Saved:
     read_back: int = 0  # the version of the last snapshot that was read back
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while one is written
 
-    def record(self, info: SnapshotInfo, log_bytes: int = 0) -> None:
-        """Record a snapshot, which holds ``log_bytes`` of what was applied."""
+    def record(self, info: SnapshotInfo, log_bytes: int = 0, flops: float = 0.0) -> None:
+        """Record a snapshot, which holds ``log_bytes`` and ``flops`` of what was applied."""
         self.log_bytes = max(0, self.log_bytes - log_bytes)  # the replica may have reloaded meanwhile
-        self.flops, self.size, self.retried = 0.0, info.bytes, 0.0
+        self.flops = max(0.0, self.flops - flops)
+        self.size, self.retried = info.bytes, 0.0
 
     def fail(self) -> None:
         """Note that the next one could not be written."""

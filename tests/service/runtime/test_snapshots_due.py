@@ -65,6 +65,20 @@ async def test_snapshots_for_the_work_of_a_replay_leave_time_for_others(model, m
     assert [first + 1, first] == await _versions(api, path)
 
 
+async def test_what_is_applied_while_a_snapshot_is_written_counts_for_the_next(model, monkeypatch):
+    """The snapshot does not hold it, so it will have to be replayed."""
+    api, path, replica, _ = model
+    write, before = api.engine.store.snapshots.write, replica.saved.flops
+
+    async def meanwhile(*args, **how):
+        await api.post(f"{path}/feedback", ROW)
+        return await write(*args, **how)
+
+    monkeypatch.setattr(api.engine.store.snapshots, "write", meanwhile)
+    await api.post(f"{path}/snapshots", status=201)
+    assert 0.0 < replica.saved.flops < before
+
+
 @pytest.mark.parametrize("error", [StoreFull("no room"), MemoryError("a secret")])
 async def test_a_snapshot_that_fails_is_tried_again_but_not_at_once(model, monkeypatch, caplog, error):
     """Whatever has failed is told in one line; what is due is not forgotten, though no more rows come."""
