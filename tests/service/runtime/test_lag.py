@@ -135,6 +135,8 @@ async def test_a_model_that_reads_on_for_long_leaves_the_others_theirs(start, mo
     follower, apply, go_on = api.engine.follower, LogReader.apply, asyncio.Event()
     monkeypatch.undo()
     del follower._note
+    compare = follower._compare
+    follower._compare = lambda one, *more: one is replica or compare(one, *more)  # the sweep would find what is left
 
     async def held_up(self, model, *entries):
         if model is replica:
@@ -153,6 +155,8 @@ async def test_a_model_that_reads_on_for_long_leaves_the_others_theirs(start, mo
             await asyncio.sleep(0.01)
         assert 3 == replica.version
         await append()
+        while replica.progress.head < 9 or follower._gathered:
+            await asyncio.sleep(0.01)
         go_on.set()
         while replica.version < 9:
             await asyncio.sleep(0.01)
