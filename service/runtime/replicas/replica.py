@@ -287,6 +287,7 @@ class Replica:
 
     def take_over(self, loaded: "Replica") -> None:
         """Continue from a state that was loaded from snapshot and log; the caller holds the lock."""
+        self.learned += max(0, loaded.model.rows - self.model.rows)
         self.model, self.version, self.uid = loaded.model, loaded.version, loaded.uid
         self.time_ms, self.path, self.answers = loaded.time_ms, loaded.path, loaded.answers
         self.saved.take_over(loaded.saved, self.version)

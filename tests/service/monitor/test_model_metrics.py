@@ -126,6 +126,20 @@ async def test_rows_are_a_counter(api):
     assert [(1, 0), (6, 5), (6, 5), (6, 5), (0, 5), (1, 6)] == counted
 
 
+async def test_rows_count_that_a_reload_brings(start):
+    """A service that is too far behind goes on from a snapshot of another one, which has learned them."""
+    api, other = await start(), await start()
+    path = await api.new()
+    for row in range(5):
+        await api.post(f"{path}/feedback", {"features": features(row), "label": "UP"})
+        if row == 1:
+            behind = await other.engine.models.get(name_of(path))
+            other.engine.follower._note = lambda *_: None
+    assert behind.learned < 5
+    await other.engine.loader.reload(behind)
+    assert (5, 5) == (behind.version, behind.learned)
+
+
 async def test_models_worse_than_their_baselines_are_counted(api):
     """Labels that stay for long are repeated by no_change, and told by no column; young models are not judged."""
     rng = np.random.default_rng(0)
