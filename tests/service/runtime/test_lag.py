@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.errors import Unavailable
+from service.errors import StoreDown, Unavailable
 from service.runtime.engine import LAG_S_MAX
 from service.runtime.replicas.follower import READS_MAX
 from service.runtime.replicas.log_reader import LogReader
@@ -127,6 +127,18 @@ async def test_a_read_of_a_replica_that_is_far_behind_takes_a_bounded_time(start
         go_on.set()
         await patient
     assert 8 == replica.version == (await api.get(path, params={"consistency": "strong"}))["version"]
+
+
+async def test_a_read_whose_reading_on_fails_says_why(start, monkeypatch):
+    """At once: waiting longer brings no version."""
+    api, path, _, _ = await _behind(start, monkeypatch)
+
+    async def fail(*_, **how):
+        raise StoreDown("no reply")
+
+    monkeypatch.setattr(api.engine.store.log, "read_after", fail)
+    for query in ({"min_version": 8}, {"consistency": "strong"}):
+        assert "no reply" in problem(await api.ask("GET", path, params=query), 503)["detail"]
 
 
 async def test_a_model_that_reads_on_for_long_leaves_the_others_theirs(start, monkeypatch):
