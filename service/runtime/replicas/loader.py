@@ -56,7 +56,7 @@ class Loader:
         self._places, self._large_places = asyncio.Semaphore(LOADS_MAX), asyncio.Semaphore(LARGE_LOADS_MAX)
 
     async def load(self, name: str, from_before: int | None = None) -> Replica:
-        """A replica at the head of its log; with ``from_before`` rebuilt at least from that version on.
+        """A replica at the head that its log has now; with ``from_before`` rebuilt at least from that version on.
 
         ``NotFound`` if the store has no such model; ``ModelDown`` if its configuration, snapshots or log cannot be
         used.
@@ -90,11 +90,15 @@ class Loader:
 
     async def reload(self, replica: Replica) -> None:
         """Reload a replica from snapshot and log, in place; raises as ``load``, or Recreated."""
+        before = replica.progress.head
         loaded = await self.load(replica.name)
         if loaded.incarnation != replica.incarnation:
             raise Recreated(f"model {replica.name} was created again: send the request again")
         async with replica.lock:
+            head = replica.progress.head
             replica.take_over(loaded)
+            if head > max(before, replica.version):  # others have appended since the load began
+                replica.progress.note_head(head)
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry]) -> None:
         """Apply entries of the log that follow a replica's version, neighbouring plain ones merged.

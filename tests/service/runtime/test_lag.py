@@ -172,3 +172,29 @@ async def test_a_model_that_reads_on_for_long_leaves_the_others_theirs(start, mo
         go_on.set()
         while replica.version < 9:
             await asyncio.sleep(0.01)
+
+
+async def test_what_others_append_during_a_reload_is_read_after_it(start, monkeypatch):
+    """Without another notice: the reload ends at the head that the log had when it began."""
+    api, _, replica, append = await _behind(start, monkeypatch)
+    engine, rebuild = api.engine, api.engine.loader._rebuild
+    follower = engine.follower
+    monkeypatch.undo()
+    del follower._note
+    follower._compare = lambda *_: None  # the sweep would find it
+    follower._pull = lambda: None  # a reload is a step of the model's actor, which reads on afterwards
+
+    async def outrun(loaded):
+        await rebuild(loaded)
+        await append()
+        while replica not in follower._behind:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(engine.loader, "_rebuild", outrun)
+    async with asyncio.timeout(20):
+        await engine.loader.reload(replica)
+        assert 8 == replica.version
+        del follower._pull
+        follower._pull()
+        while replica.version < 9:
+            await asyncio.sleep(0.01)
