@@ -2,8 +2,8 @@ r"""Columns of another feature space from rows of this one: kept columns are cop
 
     sources (n, D)  ->  targets (n, d)      kept: by name; vanished: a regression on all sources, learned row by row
 
-Columns are those of the encoded rows; a kept column has one name. Where the declarations of a number differ, and that
-of the targets does not accept all, its column and their lags are held within the range that the targets declare.
+Columns are those of the encoded rows; a kept column has one name. Where the spaces declare a number differently, and
+that of the targets does not accept all values, the number and its lags are held within the range declared there.
 A column that a mapping once recovered and that comes back as a feature is copied from then on.
 
 **When it is solved.** After rows 2 to 8, then each time the rows have grown by an eighth, and when asked. In between
