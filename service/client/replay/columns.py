@@ -124,10 +124,12 @@ def columns_of(
     with_commas = [one for one in found.values() if decimal is None and one.notation is COMMAS]
     if not with_commas:
         return found
-    if not any(COMMAS.fits(cell) and not POINTS.fits(cell) for one in with_commas for cell in one.given):
-        cell = next(cell for cell in with_commas[0].given if "," in cell and POINTS.fits(cell))
+    is_certain = any(COMMAS.fits(cell) and not POINTS.fits(cell) for one in with_commas for cell in one.given)
+    parted = [(one.name, cell) for one in with_commas for cell in one.given if "," in cell and POINTS.fits(cell)]
+    if parted and not is_certain:
+        name, cell = parted[0]
         texts = f"{_with_point(cell)} or {_without_commas(cell)}"
-        raise Failed(f"column {with_commas[0].name}: {cell!r} may be {texts}; --decimal , or --decimal . says which")
+        raise Failed(f"column {name}: {cell!r} may be {texts}; --decimal , or --decimal . says which")
     return columns_of(cells, ",", dates, kinds)
 
 

@@ -114,6 +114,7 @@ def test_commas_that_may_part_thousands_are_not_guessed() -> None:
         assert {**cells, "income": income} == read
     for certain in ("1,5", "0,117", "1234,567", "1.234,567", "1.234.567"):
         assert "decimal comma" == columns_of({"x": ["1,037", certain]})["x"].notation.words
+    assert "number" == columns_of({"x": ["\uff11\uff12", "\uff13"]})["x"].notation.kind  # digits that are not ASCII
     parted = columns_of({"x": ["1,234,567", "1,037.50", "7", "1e3", "12,34"] + ["1,037"] * 9}, ".")["x"].notation
     assert ("number", "1234567", "1037.50", "12,34") == (
         parted.kind, parted.plain("1,234,567"), parted.plain("1,037.50"), parted.plain("12,34"),
