@@ -128,6 +128,9 @@ async def test_a_full_service_is_alive() -> None:
         assert (0, [503]) == (await probe(server.port), server.refused)
         others += [await server.connect() for _ in range(REFUSED_OPEN_MAX - 1)]
         assert (0, [503, 503]) == (await probe(server.port), server.refused)
+    other = await asyncio.start_server(lambda _, writer: writer.close(), "::1", 0)  # as with ONEPASS_HOST=::
+    async with other:
+        assert 0 == await probe(other.sockets[0].getsockname()[1])
     with socket.create_server(("127.0.0.1", 0)) as hung:
         port = hung.getsockname()[1]
         assert 1 == await probe(port)
