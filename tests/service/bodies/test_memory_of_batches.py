@@ -93,6 +93,34 @@ async def test_large_bodies_wait_as_bytes(api, monkeypatch):
     assert (0, 0) == (budget.others.used, budget.used)
 
 
+async def test_documents_and_tensors_wait_as_bytes(api):
+    """As tables do: what they are decoded to counts until they are answered."""
+    path, places = await api.learnt(), api.app.context.budget.decoded
+    name, data = path.rpartition("/")[2], columnar(ROWS)["data"]
+    tensor = {"name": "features", "shape": [ROWS, 2], "datatype": "FP64", "data": data}
+    await places.take(places.most)
+    asked = await started(
+        api.ask("PUT", "/models/other", json={"algorithm": "x" * 300_000}),
+        api.ask("POST", f"/v2/models/{name}/infer", json={"inputs": [tensor]}),
+    )
+    await until(lambda: len(places._waiting) == 2, within_s=10)
+    places.give(places.most)
+    assert [422, 200] == [answer.status_code for answer in await asyncio.gather(*asked)]
+    assert 0 == places.used
+
+
+async def test_a_small_body_that_becomes_large_frees_its_place(api):
+    """Its bytes are too few to count, but not the numbers of its rows."""
+    wide, budget = [f"f{number}" for number in range(1_000)], api.app.context.budget
+    path = await api.new({**DFOP, "features": wide})
+    await budget.others.take(budget.others.most)
+    (asked,) = await started(api.ask("POST", f"{path}/predict/batch", json={"rows": [{}] * 100}))
+    await until(lambda: budget.others._waiting, within_s=10)
+    budget.others.give(budget.others.most)
+    problem(await asked, 422)
+    assert (0, 0) == (budget.others.used, budget.used)
+
+
 @pytest.mark.parametrize("error", [MemoryError, ValueError])
 async def test_a_body_that_is_not_decoded_frees_its_place(api, monkeypatch, error):
     """Whatever went wrong; a lack of memory is 503."""
@@ -172,7 +200,7 @@ async def test_an_answer_that_would_be_too_large_is_refused(api, monkeypatch):
 
 async def test_answers_that_are_not_read_are_counted(api, monkeypatch):
     """Until their clients are cut off: past the bound there is 503, then room again."""
-    monkeypatch.setattr(progress, "STALL_S", 0.5)
+    monkeypatch.setattr(progress, "STALL_S", 2.0)
     path, budget = await api.new({**DFOP, "labels": LABELS}), api.app.context.budget
     await api.post(f"{path}/feedback", {"features": {"a": 1, "b": 2}, "label": "k1"})
     body = b'{"columns":["a","b"],"data":[' + b",".join([b"[1,2]"] * 9_000) + b"]}"
