@@ -4,8 +4,12 @@ import asyncio
 import gc
 import json
 import re
+import socket
 import ssl
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -107,7 +111,10 @@ def test_handshakes_without_end_count_as_connections_and_are_closed(loop, ca, pe
             assert not any(reader.at_eof() for reader in begun)
             assert [b""] * len(begun) == await asyncio.wait_for(asyncio.gather(*(one.read() for one in begun)), 10)
             await none_counts()
-            assert b"200 OK" in await server.answer(GET + b"Connection: close\r\n\r\n")
+            reader, writer = await server.connect()
+            writer.write(GET + b"\r\n")
+            assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+            assert not server.gate.handshakes  # one that is complete is a connection
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
         runner.run(story())
@@ -153,12 +160,13 @@ def test_a_wrong_key_ends_the_start_before_kernels_are_compiled(ca, pem, tmp_pat
 
 @pytest.mark.slow
 def test_commands_talk_to_an_https_service(ca, pem, tmp_path, capsys, monkeypatch):
-    """A service that asks for certificates: commands with --ca and --client-cert, and whom it lets in."""
+    """A service that asks for certificates: commands with --ca and --client-cert, whom it lets in, and how many."""
     trusted, client, rows = tmp_path / "ca.pem", tmp_path / "client.pem", tmp_path / "rows.csv"
     ca.cert_pem.write_to_path(str(trusted))
     ca.issue_cert("client").private_key_and_cert_chain_pem.write_to_path(str(client))
     rows.write_text("a,y\n" + "".join(f"{n},{2 * n}\n" for n in range(20)))
-    with serving(tmp_path / "data", ONEPASS_TLS_CERT=str(pem), ONEPASS_TLS_CA=str(trusted)) as (_, http):
+    settings = {"TLS_CERT": str(pem), "TLS_CA": str(trusted), "CONNECTIONS_MAX": "20"}
+    with serving(tmp_path / "data", **{f"ONEPASS_{name}": value for name, value in settings.items()}) as (_, http):
         url = http.replace("http:", "https:")
         await_listening(url)
         with pytest.raises(httpx.TransportError):
@@ -173,3 +181,7 @@ def test_commands_talk_to_an_https_service(ca, pem, tmp_path, capsys, monkeypatc
         assert re.search(r"^\s*tls\b", capsys.readouterr().out, re.MULTILINE)
         assert 1 == app.main(["models", "--url", url, "--ca", str(rows)])
         assert f"--ca {rows}: is not PEM" in capsys.readouterr().err
+        with ExitStack() as begun:  # handshakes without end
+            connect = partial(socket.create_connection, (urlsplit(url).hostname, urlsplit(url).port), timeout=5)
+            *_, last = [begun.enter_context(connect()) for _ in range(20 + REFUSED_OPEN_MAX + 1)]
+            assert b"" == last.recv(1)
