@@ -97,8 +97,8 @@ async def test_tags_add_up(api):
     assert (1.0, 3.0) == (found["onepass_tag_models", "team", "ads"], found["onepass_tag_rows_total", "team", "ads"])
 
 
-async def test_rows_are_a_counter(api):
-    """An import changes it only where there was none; a reset begins it again, but not that of a tag."""
+async def test_rows_are_a_counter(api, start):
+    """An import changes it only where there was none; a reset begins it again, not that of a tag; a load keeps it."""
     path = await api.new({**DFOP, "tags": {"team": "books"}})
     await api.post(f"{path}/feedback", {"features": features(9), "label": "UP"})
     early, counted = await api.state(path), []
@@ -122,7 +122,11 @@ async def test_rows_are_a_counter(api):
     await api.post(f"{path}/feedback", {"features": features(0), "label": "UP"})
     await counts()
     await api.imports("/models/imported", late, 201)
-    assert 6 == (await api.scraped())["onepass_model_rows_total", "imported"]
+    await api.post("/models/imported/snapshots", status=201)
+    other = await start()
+    for client in (api, other):
+        await client.get("/models/imported")
+        assert 6 == (await client.scraped())["onepass_model_rows_total", "imported"]
     assert [(1, 0), (6, 5), (6, 5), (6, 5), (0, 5), (1, 6)] == counted
 
 
