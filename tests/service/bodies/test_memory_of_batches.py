@@ -198,6 +198,21 @@ async def test_an_answer_that_would_be_too_large_is_refused(api, monkeypatch):
     assert api.app.context.budget.used == 0
 
 
+async def test_all_answers_to_many_rows_are_counted(api, monkeypatch):
+    """Of predictions, of rows that are learned, and of tensors: each with its size, until it has been sent."""
+    path, budget, counted = await api.learnt(), api.app.context.budget, []
+    keep, table = budget.keep, columnar(ROWS)
+    monkeypatch.setattr(budget, "keep", lambda scope, size: (counted.append(size), keep(scope, size))[1])
+    tensor = {"name": "features", "shape": [ROWS, 2], "datatype": "FP64", "data": table["data"]}
+    answers = [
+        await api.ask("POST", f"{path}/predict/batch", json=table),
+        await api.ask("POST", f"{path}/feedback/batch", json={**table, "labels": ["UP"] * ROWS}),
+        await api.ask("POST", f"/v2{path}/infer", json={"inputs": [tensor]}),
+    ]
+    assert counted == [len(answer.content) for answer in answers]
+    assert 0 == budget.used
+
+
 async def test_answers_that_are_not_read_are_counted(api, monkeypatch):
     """Until their clients are cut off: past the bound there is 503, then room again."""
     monkeypatch.setattr(progress, "STALL_S", 2.0)
