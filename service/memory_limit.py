@@ -18,7 +18,7 @@ RESERVED_MB = 512  # for everything but models: the process itself, its private 
 REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small requests little more
 LIMIT_MIN_MB = 384
 BODIES_SHARE = 12
-"""Bodies and answers get one part in this many of a limit. Of 1536 MB that is 128; with 1024 for models, 192 for what
+"""Bodies and answers get one part in this many of a limit. Of 1536 MB that is 128; with 1024 for models, 180 for what
 bodies are decoded to and the 180 of the process it is all."""
 MAPPED_BYTES = 2**20  # blocks of that size have pages of their own, which go back to the system when they are freed
 MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h has them

@@ -28,6 +28,7 @@ LARGE_THREADS = 2
 LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
 milliseconds, and many bodies at once would each do so."""
+KEPT = 4  # one part in this many of the room for decoding is for what requests keep while they wait for their model
 READERS = 2
 """Threads that read the bodies in between; each takes the interpreter from the loop in its turn."""
 WAITING_MAX = 256
@@ -111,10 +112,13 @@ def _load(algorithm: Algorithm) -> None:
 
 
 class Places:
-    """Room for work that takes memory: ``most`` bytes, or one work of any size alone; the rest waits in turn."""
+    """Room for work that takes memory: ``most`` bytes, or one work of any size alone; the rest waits in turn.
+
+    Works may keep some bytes for longer, which keep others waiting only beyond one part in KEPT of it.
+    """
 
     def __init__(self, most: int) -> None:
-        self.most, self.used = most, 0
+        self.most, self.used, self.kept = most, 0, 0
         self._waiting = deque[tuple[int, asyncio.Future[None]]]()
 
     async def take(self, size: int) -> None:
@@ -131,16 +135,17 @@ class Places:
                 self.give(size)
             raise
 
-    def give(self, size: int) -> None:
-        """Give bytes back that were taken."""
+    def give(self, size: int, kept: int = 0) -> None:
+        """Give bytes back that were taken, or keep some of them for longer, or no longer (``kept`` < 0)."""
         self.used -= size
+        self.kept += kept
         self._admit()
 
     def _admit(self) -> None:
         while self._waiting:
             size, turn = self._waiting[0]
             if not turn.done():  # else its request was cancelled
-                if self.used and self.used + size > self.most:
+                if self.kept > self.most // KEPT or (self.used and self.used + size > self.most):
                     return
                 self.used += size
                 turn.set_result(None)

@@ -5,7 +5,8 @@ The memory of all bodies is bounded, from before a body is read until its reques
 soon as it exceeds the limit. At most one piece is held beyond what is counted.
 
 Once decoded, a body takes many times its bytes. So a large one waits, as bytes, for its turn to be decoded. What it
-holds counts until its request is answered, and a large answer counts until it has been sent.
+holds counts until its request is answered, but only as an array once its rows are one: a request may wait long for a
+model that learns. A large answer counts until it has been sent.
 """
 
 import zlib
@@ -24,9 +25,10 @@ from service.errors import BodiesFull, NotGzip, TooLarge, WrongEncoding
 from service.runtime.threads import LARGE_BYTES, THREAD_BYTES, Places, in_thread_if_large
 
 RESERVED = "onepass.reserved"  # key of a request's scope: the owner of its body, and the bytes it counts for
-DECODED = "onepass.decoded"  # key of a request's scope: where what its body was decoded to is counted, and its bytes
+DECODED = "onepass.decoded"
+"""Key of a request's scope: where what its body was decoded to is counted, its bytes, and those that are kept."""
 SHARES = 2  # the bodies of one owner may take at most one part in this many of the budget
-DECODED_BYTES, OTHERS_BYTES = 128 * 2**20, 64 * 2**20
+DECODED_BYTES, OTHERS_BYTES = 96 * 2**20, 48 * 2**20
 """Most bytes of what large bodies, and smaller ones, are decoded to."""
 UNCOUNTED_BYTES = 2**20  # so much may be decoded without a place
 
@@ -68,11 +70,20 @@ class BodyBudget:
         As in ``BodyReader``, large bodies do not keep smaller ones waiting. Nobody may wait here with a lock that a
         request needs to be answered.
         """
+        self.settle(scope, 0)
         if size > UNCOUNTED_BYTES:
             places = self.decoded if len(body) > LARGE_BYTES else self.others
             await places.take(size)
             scope.setdefault(RESERVED, (self._owner_of(scope), 0))
-            scope[DECODED] = (places, size)
+            scope[DECODED] = (places, size, 0)
+
+    def settle(self, scope: Scope, size: int) -> None:
+        """Count no more than ``size`` bytes of what a body was decoded to: the rest has been freed."""
+        if DECODED in scope:
+            places, used, kept = scope[DECODED]
+            left = min(size, used + kept)
+            scope[DECODED] = places, 0, left
+            places.give(used, left - kept)
 
     def keep(self, scope: Scope, size: int) -> Callable[[], None]:
         """Count up to ``size`` of a request's bytes beyond its ``release``, until the returned function is called."""
@@ -88,9 +99,8 @@ class BodyBudget:
             self.used -= size
             self._held[owner] -= size
             self._held += Counter()  # drops zeros
-        if DECODED in scope:
-            places, size = scope.pop(DECODED)
-            places.give(size)
+        self.settle(scope, 0)
+        scope.pop(DECODED, None)
 
 
 SMALL_BYTES = 65_536  # a body up to this size is not counted: the server buffers as much for every connection anyway

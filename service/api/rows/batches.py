@@ -5,6 +5,7 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
+from core.contract import Floats
 from service.api.http import bodies, json_body
 from service.api.http.context import Context
 from service.api.http.media import DENSE_TABLES, JSON, SVMLIGHT
@@ -35,18 +36,25 @@ async def read_row(
 
 
 async def read_batch(
-    ctx: Context, request: Request, name: str, form: RowFormat, fresh: Freshness | None = None
+    ctx: Context, request: Request, name: str, form: RowFormat, fresh: Freshness | None = None, again: bytes = b""
 ) -> tuple[Replica, Table, bytes]:
-    """A model, its rows, and the body that they are from; errors as of ``read_table``."""
+    """A model, its rows, and the body that they are from, or are from ``again``; errors as of ``read_table``."""
     bounds, teaching = ctx.engine.bounds, form is OVERLAP
     kind = bodies.media_type(request, DENSE_TABLES if teaching else (*DENSE_TABLES, SVMLIGHT))
-    body = await bodies.read_body(request, bounds.body_bytes_max)
+    body = again or await bodies.read_body(request, bounds.body_bytes_max)
     replica = await ctx.engine.replica(name, fresh)
     columns = max(len(parts.row_columns) for parts in replica.model.learners)
     sent = Sent(body, kind, request.query_params, bounds.batch_rows_max, bounds.body_bytes_max, columns)
     space = None if teaching else replica.model.prediction_schema
     await ctx.budget.decode(request.scope, body, await in_thread_if_large(len(body), decoded_bytes, sent, space))
     return replica, await ctx.reader.call_if_large(len(body), read_table, form, sent, space), body
+
+
+def let_go(ctx: Context, request: Request, table: Table, raw: Floats) -> None:
+    """Free the rows of a table that have been read as ``raw``, an array."""
+    if isinstance(table.rows, list):
+        table.rows.clear()
+    ctx.budget.settle(request.scope, raw.nbytes)
 
 
 async def identity_of_batch(

@@ -12,7 +12,7 @@ from core.model import cost, read
 from service.api.http.context import Ctx, Fresh, ModelName
 from service.api.http.route import READ
 from service.api.rows.batch_metrics import OutsidePredictions, metrics_of, metrics_of_outside
-from service.api.rows.batches import read_batch
+from service.api.rows.batches import let_go, read_batch
 from service.api.rows.feedback import LABELLED_ROWS
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
@@ -55,9 +55,11 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
         space, raw, labels, outside = await read_rows(ctx, replica, len(body), rows_of)
         flops = cost.flops_to_predict(replica.model.own, len(raw)) + ROW_FLOPS * len(raw)
         threads.refuse_hours(flops, len(raw))
+        let_go(ctx, request, table, raw)
         answer = await held(replica, space, flops, partial(_evaluate, replica, raw, labels, outside))
         if answer is not None:
             return _encode(answer)
+        replica, table, body = await read_batch(ctx, request, name, FEEDBACK, fresh, body)
 
 
 def _evaluate(replica: Replica, raw: Floats, labels: Labels, outside: OutsidePredictions) -> Evaluated:

@@ -20,7 +20,7 @@ from service.api.http.route import LEARN
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
 from service.api.rows.batch_metrics import metrics_of
-from service.api.rows.batches import identity_of_batch, read_batch, read_row
+from service.api.rows.batches import identity_of_batch, let_go, read_batch, read_row
 from service.api.rows.formats.json_tables import FEEDBACK
 from service.api.rows.formats.tables import TABLE_QUERIES
 from service.api.rows.idempotency import REFUSED, answer_if_seen, first_reply, read_rows, validator_of
@@ -143,8 +143,13 @@ def _table_of(ask: FeedbackRow) -> Table:
     return Table([ask.features], alone, labels=[ask.label], discounts=discounts, weights=weights, served=served)
 
 
-async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identity, size: int) -> tuple[Reply, Labels]:
-    """Learn rows by their features, or give the first answers again; also returns their labels."""
+async def _learn(
+    ctx: Context, replica: Replica, table: Table, identity: Identity, size: int, batch: RowRequest | None = None
+) -> tuple[Reply, Labels]:
+    """Learn rows by their features, or give the first answers again; also returns their labels.
+
+    The rows of a ``batch`` are freed before they are waited for.
+    """
 
     def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...], bool]:
         rows = validator.feedback(table, identity.ids)
@@ -169,7 +174,10 @@ async def _learn(ctx: Context, replica: Replica, table: Table, identity: Identit
         if labels is None:
             raise
         return first, labels
-    return await (reply or replica.inbox.submit(rows, digests)), rows.y
+    reply = reply or replica.inbox.submit(rows, digests)
+    if batch is not None:
+        let_go(ctx, batch, table, rows.X)
+    return await reply, rows.y
 
 
 def _adds_classes(validator: RowValidator, labels: Labels) -> bool:
@@ -254,11 +262,12 @@ async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Resp
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`, and `text/x-svmlight` (`label name:value ...`).
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK)
-    reserve(ctx, request, len(table.rows), learnt_bytes(replica.model))  # nothing is refused once learned
+    count = len(table.rows)
+    reserve(ctx, request, count, learnt_bytes(replica.model))  # nothing is refused once learned
     identity = await identity_of_batch(ctx, request, body, table, ID)
-    reply, labels = await _learn(ctx, replica, table, identity, len(body))
+    reply, labels = await _learn(ctx, replica, table, identity, len(body), request)
     told = (reply, labels, ctx.engine.durability, replica.incarnation)
-    return await answered(ctx, request, len(table.rows), _learnt, *told)
+    return await answered(ctx, request, count, _learnt, *told)
 
 
 def _learnt(reply: Reply, labels: Labels, durability: str, incarnation: str) -> Response:

@@ -21,7 +21,7 @@ from service.api.http.route import READ
 from service.api.openapi import examples
 from service.api.openapi.document import raw_body
 from service.api.rows import interval, tracking
-from service.api.rows.batches import read_batch, read_row
+from service.api.rows.batches import let_go, read_batch, read_row
 from service.api.rows.formats.csv_tables import CSV_QUERIES
 from service.api.rows.formats.json_tables import PREDICT
 from service.api.rows.idempotency import read_rows
@@ -155,8 +155,11 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw = await read_rows(ctx, replica, len(body), methodcaller("prediction", table))
         reserve(ctx, request, len(raw), predicted_bytes(replica.model, track + 2 * (level is not None)))
+        if not track:
+            let_go(ctx, request, table, raw)
         found = await predict_many(replica, space, raw, level, keep=track)
         if found is None:
+            replica, table, body = await read_batch(ctx, request, name, PREDICT, fresh, body)
             continue
         answer, served = found
         if track:

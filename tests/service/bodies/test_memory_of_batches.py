@@ -93,6 +93,24 @@ async def test_large_bodies_wait_as_bytes(api, monkeypatch):
     assert (0, 0) == (budget.others.used, budget.used)
 
 
+async def test_rows_that_wait_for_their_model_are_an_array(api, monkeypatch):
+    """And count as one: large bodies of a model that learns for long do not keep those of another model waiting."""
+    busy, other = await api.learnt(), await api.learnt()
+    places, array_bytes = api.app.context.budget.decoded, ROWS * 2 * 8
+    monkeypatch.setattr(places, "most", 4 * 3 * array_bytes)
+    table = columnar(ROWS)
+    labelled = {**table, "labels": ["UP"] * ROWS}
+    replica = await api.engine.models.get(busy.rpartition("/")[2])
+    async with replica.lock:
+        kinds = {"predict/batch": table, "evaluate": labelled, "feedback/batch": labelled}
+        waiting = await started(*(api.ask("POST", f"{busy}/{kind}", json=body) for kind, body in kinds.items()))
+        await until(lambda: (places.used, places.kept) == (0, 3 * array_bytes))
+        answer = await asyncio.wait_for(api.ask("POST", f"{other}/predict/batch", json=table), 10)
+        assert 200 == answer.status_code
+    assert [200] * 3 == [answer.status_code for answer in await asyncio.gather(*waiting)]
+    await until(lambda: (places.used, places.kept) == (0, 0))
+
+
 async def test_documents_and_tensors_wait_as_bytes(api):
     """As tables do: what they are decoded to counts until they are answered."""
     path, places = await api.learnt(), api.app.context.budget.decoded
