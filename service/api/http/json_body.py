@@ -165,13 +165,12 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         text = body.decode()
     except UnicodeDecodeError as wrong:
         return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
-    half = None
+    problems, is_read = list[Problem](), True
     try:
         parsed = _parsed(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have, and half a pair
         problems = _odd(parsed, "is NaN or infinite, which JSON cannot express")
-        half = _HALF.search(body)
     except (ValueError, NotJson):
-        problems = []
+        is_read = False
     if problems:
         return NotJson("the body is not JSON: it contains NaN or Infinity", problems)
     if isinstance(error, RecursionError):
@@ -180,7 +179,7 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         return NotJson("the body is empty; it must be JSON")
     found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     why, at = (found[1], int(found[2])) if found else ("it ends too early", len(body))
-    if half is not None and not found:
+    if is_read and not found and (half := _HALF.search(body)) is not None:  # of a large body, it takes a while
         why, at = "half of a surrogate pair is no character", half.start(1)
     return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
 
