@@ -68,8 +68,17 @@ def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
 
 def decoded_bytes(body: bytes) -> int:
     """About the most memory that a body takes as it is decoded: values, and objects and lists of them."""
-    values, around = tally(body, b","), tally(body, b"{") + tally(body, b"[")
+    return memory_of(body, *marks(body))
+
+
+def memory_of(body: bytes, values: int, around: int) -> int:
+    """Like ``decoded_bytes``, for so many values, and objects and lists (or lines) around them."""
     return TEXT_BYTES * len(body) + VALUE_BYTES * (values + 2 * around)
+
+
+def marks(body: bytes) -> tuple[int, int]:
+    """How many commas JSON has, and how many objects and lists."""
+    return tally(body, b","), tally(body, b"{") + tally(body, b"[")
 
 
 def tally(body: bytes, mark: bytes) -> int:

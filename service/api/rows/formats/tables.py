@@ -88,10 +88,11 @@ def decoded_bytes(sent: Sent, space: Space | None) -> int:
         found = _ITEM_BYTES.search(body, 0, HEAD_BYTES)
         return len(body) + NUMBER_BYTES * len(body) // (int(found[1]) if found else 1)
     if kind in (media.JSON, media.NDJSON):
-        size, rows = json_body.decoded_bytes(body), json_body.tally(body, b"{") + json_body.tally(body, b"[")
+        values, rows = json_body.marks(body)
     else:
-        mark, rows = b":" if kind == media.SVMLIGHT else delimiter_of(sent.query).encode(), json_body.tally(body, b"\n")
-        size = json_body.TEXT_BYTES * len(body) + json_body.VALUE_BYTES * (json_body.tally(body, mark) + 2 * rows)
+        mark = b":" if kind == media.SVMLIGHT else delimiter_of(sent.query).encode()
+        values, rows = json_body.tally(body, mark), json_body.tally(body, b"\n")
+    size = json_body.memory_of(body, values, rows)
     if space is None:
         return size
     width = space.raw_width + max(space.width, sent.columns)
