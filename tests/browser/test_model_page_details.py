@@ -379,5 +379,6 @@ async def test_a_new_model_with_the_same_name_gets_a_new_page(seen):
     page = await seen("numbers")
     told = {"incarnation": "another", "snapshots": []}
     async with page.expect_event("load"):
-        await page.route("**/snapshots", lambda route: route.fulfill(json=told), times=1)
+        await page.route("**/snapshots", lambda route: route.fulfill(json=told))
+    await page.unroute("**/snapshots")
     await expect(page.locator("#model-rows")).not_to_be_empty()
