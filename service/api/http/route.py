@@ -29,6 +29,7 @@ from service.api.http.media import JSON
 from service.api.http.problems import disconnected, invalid, problem, slug_of, status_of
 from service.errors import MODELS, NotFound, OnepassError, Unavailable
 from service.runtime.broadcast import OWNER
+from service.runtime.threads import in_thread_if_large
 
 logger, audit = logging.getLogger(__name__), logging.getLogger("onepass.audit")
 
@@ -156,7 +157,8 @@ async def _read_object(request: Request, *, optional: bool) -> None:
         return
     bodies.media_type(request, (JSON,))
     if len(body) > bodies.SMALL_BYTES:
-        await context.budget.decode(request.scope, body, json_body.decoded_bytes(body))
+        size = await in_thread_if_large(len(body), json_body.decoded_bytes, body)
+        await context.budget.decode(request.scope, body, size)
     parsed = await context.reader.call_if_large(len(body), json_body.json_object, body)
     request._body, request._json = body, parsed  # noqa: SLF001  where Starlette keeps what it has read
 
