@@ -48,7 +48,7 @@ def predicted_bytes(model: Model, numbers: int = 0) -> int:
 
 
 def reserve(ctx: Context, request: Request, rows: int, each: int) -> None:
-    """Count the answer to so many rows, of ``each`` bytes, where it exceeds the body, which ``decode`` counts as well.
+    """Count the answer to ``rows`` rows of ``each`` bytes: a request counts as its body or its answer, the larger one.
 
     ``TooLarge`` if it would be too large, ``BodiesFull`` if there is no room for it.
     """
