@@ -122,7 +122,9 @@ class Places:
         self._waiting = deque[tuple[int, asyncio.Future[None]]]()
 
     async def take(self, size: int) -> None:
-        """Wait for ``size`` bytes, behind all that came before."""
+        """Wait for ``size`` bytes, behind all that came before; ``BodiesFull`` if ``WAITING_MAX`` wait."""
+        if len(self._waiting) >= WAITING_MAX:
+            raise BodiesFull(f"{WAITING_MAX} bodies wait to be decoded")
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
         self._admit()

@@ -16,6 +16,8 @@ from service.api.http.media import SVMLIGHT
 from service.api.oip.requests import decoded_bytes as tensor_bytes
 from service.api.rows import batches, large_answers, predict
 from service.api.rows.formats.tables import Sent, decoded_bytes
+from service.errors import BodiesFull
+from service.runtime import threads
 from service.runtime.threads import Places
 from service.server import progress
 from tests.service.api_fixtures import DFOP, JSON, columnar, npy, problem
@@ -46,6 +48,19 @@ async def test_places_are_taken_in_turn():
     await small
     await places.take(9)
     assert 10 == places.used
+
+
+async def test_a_bounded_number_waits_for_places(monkeypatch):
+    """One more is refused; those that wait are not affected."""
+    monkeypatch.setattr(threads, "WAITING_MAX", 2)
+    places = Places(10)
+    await places.take(10)
+    waiting = await started(places.take(1), places.take(1))
+    with pytest.raises(BodiesFull):
+        await places.take(1)
+    places.give(10)
+    await asyncio.gather(*waiting)
+    assert 2 == places.used
 
 
 async def test_places_of_requests_that_end_are_free():
