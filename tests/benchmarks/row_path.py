@@ -27,8 +27,8 @@ from tests.benchmarks.harness.processes import KEY
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED = tuple(f"{ROOT / folder}/" for folder in ("core", "service"))
 WARM_ROWS, PARAMS = 3_000, {"forgetting_rate": "auto"}
-QUIET_S = 0.2
-"""Lets the background tasks finish what follows the last warm row."""
+QUIET_S = 1.2
+"""Lets the background tasks finish, so that the summary of once a second does not ride with the counted row."""
 
 
 class Calls:
