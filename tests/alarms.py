@@ -32,7 +32,8 @@ def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, 
             for at, row in enumerate(segment.X):
                 if row[0] >= LOUD and row[1] == JOINS:
                     change = Change("a", 0.0, float(row[0]))
-                    model.outbox.join(Joined("error_rate", "DOWN", first + at, (change,)))
+                    position = model.outbox.next_position(entry.version)
+                    model.outbox.join(Joined("error_rate", "DOWN", first + at, (change,), position), None)
                 elif row[0] >= LOUD:
                     model.outbox.put(_alarm(model, entry, first + at, float(row[0]), row[1] == HELD_BACK))
         return outcomes
@@ -41,12 +42,10 @@ def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, 
 
 
 def _alarm(model: Model, entry: Entry, row: int, value: float, held_back: bool) -> Drift:
-    version, newest, _ = model.outbox.last
-    index = newest + 1 if version == entry.version else 0
+    place, windows = model.outbox.next_position(entry.version), (90, 30)
     change = Change("a", 0.0, value)
-    place, windows = (entry.version, index), (90, 30)
     means = ("class_mean", "UP", (change,), None, None, 0.1)
-    return Drift(*place, row, entry.time_ms, *means, *windows, "report", bool(held_back))
+    return Drift(*place, row, entry.time_ms, *means, *windows, "report", place, bool(held_back))
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ is not sent to webhooks.
 Events are a function of the log: every replica finds the same ones, and finds them again after a crash. Readers do not
 remove events from the outbox: each remembers how far it has read, and new events replace the oldest.
 
-    place of an event = (version, index)              the entry of its first alarm, and its number there, from 0
-    reach of a reader = (version, index, joined)      the newest event it knows, with so many later alarms
+    position of an alarm = (version, index)    its entry, and its number among the alarms of that entry, from 0
 
-Only the newest event can get more alarms, so reaches grow with every alarm.
+An event has the position of its first alarm; a reader remembers the position of the newest alarm it knows. An alarm
+joins the newest event of its own learner: other learners may have had events since.
 """
 
 from collections import deque
@@ -30,10 +30,10 @@ KEPT = 256
 LISTED_MAX = 20  # most later alarms that an event lists; it only counts the others
 LISTED_KEPT = 512  # most later alarms that all kept events list together; beyond it the oldest events lose their lists
 
-AlarmPosition = tuple[int, int, int]
-"""Version and index of an event, and the number of a later alarm; 0: the first alarm."""
 OnDrift = Literal["report", "reset", "forget"]
 Count = Annotated[int, Meta(ge=0)]
+AlarmPosition = tuple[Count, Count]
+NO_ALARM: AlarmPosition = (0, 0)  # before every alarm of a model
 Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
 
@@ -85,10 +85,13 @@ class Joined(Struct, frozen=True, forbid_unknown_fields=True, rename={"label": "
     label: Label | None
     row: Count
     features: tuple[Change, ...]
+    position: AlarmPosition
 
     def to_json(self) -> Header:
         """The alarm as clients see it."""
-        return to_builtins(self)  # type: ignore[no-any-return]
+        shown: Header = to_builtins(self)
+        del shown["position"]
+        return shown
 
 
 class Drift(Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,20 +110,16 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
     rows_before: Count
     rows_after: Count
     action: OnDrift  # what the model did
+    last_alarm: AlarmPosition  # of its latest alarm
     held_back: bool = False
     joined: Count = 0  # how many later alarms have joined it
     alarms: tuple[Joined, ...] = ()  # the first LISTED_MAX of them
     challenger: str | None = None  # the challenger that raised it, by its name at the time; None: the model itself
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Its position among the events of its model; positions increase."""
+    def place(self) -> AlarmPosition:
+        """The position of its first alarm."""
         return self.version, self.index
-
-    @property
-    def last_alarm(self) -> AlarmPosition:
-        """The position of its latest alarm, for a reader that knows all of them."""
-        return self.version, self.index, self.joined
 
     def to_json(self) -> Header:
         """The first alarm as clients see it, without the model's name, the id and the time."""
@@ -129,7 +128,7 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
         return {"kind": self.kind, "class": self.label, **{name: shown[name] for name in names}}
 
 
-def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **known: Any) -> Drift:
+def of_alarm(alarm: Alarm, place: AlarmPosition, columns: Sequence[str], **known: Any) -> Drift:
     """The event that an alarm opens, in the client's terms: at its place, with the names of the alarm's columns, and
     what else is ``known``: row, time_ms, label, action, held_back, challenger.
     """
@@ -143,6 +142,7 @@ def of_alarm(alarm: Alarm, place: tuple[int, int], columns: Sequence[str], **kno
         epsilon_cut=alarm.epsilon,
         rows_before=alarm.n_before,
         rows_after=alarm.n_after,
+        last_alarm=place,
         **known,
     )
 
@@ -157,33 +157,40 @@ class Outbox:
 
     def __init__(self) -> None:
         self.total = 0  # how many events there have been, kept or not
+        self.last = NO_ALARM  # position of the newest alarm
         self._kept: deque[Drift] = deque(maxlen=KEPT)
 
-    @property
-    def last(self) -> AlarmPosition:
-        """The reach of a reader that knows all events; (0, 0, 0) before the first one."""
-        return self._kept[-1].last_alarm if self._kept else (0, 0, 0)
+    def next_position(self, version: int) -> AlarmPosition:
+        """The position of the next alarm, which the entry of a version raised."""
+        newest, index = self.last
+        return version, index + 1 if version == newest else 0
 
     def put(self, drift: Drift) -> None:
-        """Add an event, which must come after the last one."""
-        if self._kept and drift.place <= self._kept[-1].place:
-            raise ValueError("events come in the order of their places")
+        """Add an event, which must come after the last alarm."""
+        self._advance(drift.place)
         self._kept.append(drift)
         self.total += 1
+
+    def _advance(self, position: AlarmPosition) -> None:
+        if self.total and position <= self.last:
+            raise ValueError("alarms come in the order of their positions")
+        self.last = position
 
     @property
     def newest(self) -> Drift | None:
         """The newest event, or None."""
         return self._kept[-1] if self._kept else None
 
-    def join(self, alarm: Joined) -> None:
-        """Add a later alarm to the newest event, which must exist."""
-        if not self._kept:
-            raise ValueError("there is no event that an alarm could join")
-        drift = self._kept[-1]
-        listed = (*drift.alarms, alarm) if drift.joined < LISTED_MAX else drift.alarms
-        self._kept[-1] = replace(drift, joined=drift.joined + 1, alarms=listed)
-        self._shorten()
+    def join(self, alarm: Joined, challenger: str | None) -> None:
+        """Add a later alarm to the newest event of its learner, if that is still kept."""
+        for at in range(len(self._kept) - 1, -1, -1):
+            drift = self._kept[at]
+            if drift.challenger == challenger:
+                self._advance(alarm.position)
+                listed = (*drift.alarms, alarm) if drift.joined < LISTED_MAX else drift.alarms
+                self._kept[at] = replace(drift, joined=drift.joined + 1, alarms=listed, last_alarm=alarm.position)
+                self._shorten()
+                return
 
     def _shorten(self) -> None:
         """Keep the lists of all events together within their bound."""
@@ -195,9 +202,7 @@ class Outbox:
             excess -= len(drift.alarms)
 
     def after(self, alarm: AlarmPosition) -> list[Drift]:
-        """The kept events that a reader does not know fully, oldest first."""
-        if self.last <= alarm:
-            return []
+        """The kept events that have alarms after a position, oldest first."""
         return [drift for drift in self._kept if drift.last_alarm > alarm]
 
     @property
@@ -220,6 +225,15 @@ class Outbox:
         complete = all(len(raw) == len(Drift.__struct_fields__) for raw in header["kept"])
         if arrays or type(total) is not int or total < len(kept) or listed > LISTED_KEPT or not complete:
             raise ValueError("not the state of an outbox")
-        if sorted(set(places)) != places or any(len(one.alarms) > min(one.joined, LISTED_MAX) for one in kept):
-            raise ValueError("not the state of an outbox: events out of order, or with more alarms than have joined")
+        if sorted(set(places)) != places or not all(map(_plausible, kept)):
+            raise ValueError("not the state of an outbox: events or alarms out of order, or more than have joined")
         self.total, self._kept = total, deque(kept, maxlen=KEPT)
+        self.last = max((drift.last_alarm for drift in kept), default=NO_ALARM)
+
+
+def _plausible(drift: Drift) -> bool:
+    """Whether the positions and the number of the alarms of an event agree."""
+    positions = [drift.place, *(alarm.position for alarm in drift.alarms)]
+    in_order = sorted(set(positions)) == positions and positions[-1] <= drift.last_alarm
+    complete = drift.joined > 0 or drift.last_alarm == drift.place
+    return in_order and complete and len(drift.alarms) <= min(drift.joined, LISTED_MAX)

@@ -319,7 +319,7 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
         raise Conflict("the state is of a model with another configuration")
     of_another_log = segment.source == "import" and (restored.challengers or restored.own.learner_id)
     for at, parts in enumerate(restored.learners):
-        parts.end_episodes()  # the event of the present episode need not be the newest one here
+        parts.end_episodes()  # the newest event here need not be the one of the present episode
         if of_another_log:
             parts.learner_id = f"{learner_id}.{at}"
     return restored

@@ -209,16 +209,13 @@ def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:
     for parts, challenger, (row, alarm, (joins, held_back), action) in sorted(found, key=lambda one: one[2].row):
         label = None if regression else model.labels.labels[alarm.cls]
         named = [parts.row_columns[at] for at in alarm.columns]
-        if joins:
-            latest = outbox.newest  # an event is closed by the next one of any learner
-            if latest is not None and latest.challenger == challenger:
-                outbox.join(Joined(alarm.kind, label, row, changes_of(alarm, named)))
-            continue
-        newest, index, _ = outbox.last
         version, time_ms = entry_position_of(row)
-        place = version, index + 1 if newest == version else 0
+        position = outbox.next_position(version)
+        if joins:
+            outbox.join(Joined(alarm.kind, label, row, changes_of(alarm, named), position), challenger)
+            continue
         known = {"row": row, "time_ms": time_ms, "label": label, "challenger": challenger}
-        outbox.put(of_alarm(alarm, place, named, action=action, held_back=held_back, **known))
+        outbox.put(of_alarm(alarm, position, named, action=action, held_back=held_back, **known))
         parts.metrics.mark(row, "drift", test=alarm.kind, label=label, action=action)
 
 

@@ -10,14 +10,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from contextvars import Context
+from operator import attrgetter
 
 from core.config.watch import KINDS
-from core.drift.outbox import KEPT, AlarmPosition
+from core.drift.outbox import KEPT, NO_ALARM, AlarmPosition
 from service.errors import ModelDown, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica
-from service.store.drift.drift import NOTHING, DriftStream
+from service.store.drift.drift import DriftStream
 from service.store.drift.events import StreamItem, items
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Publisher:
 
         ``Unavailable`` if the store did not answer, or has no room: nothing is lost. ``ModelDown`` if the model is.
         """
-        asking = replica.published == NOTHING  # just loaded: most of its alarms may be published
+        asking = replica.published == NO_ALARM  # just loaded: most of its alarms may be published
         while replica.unpublished:
             after = replica.published
             alarms, asking = [] if asking else await self._after(replica, after), False
@@ -58,9 +59,10 @@ class Publisher:
     async def _after(self, replica: Replica, after: AlarmPosition) -> list[StreamItem]:
         async with replica.held():
             drifts, total = replica.model.outbox.after(after), replica.model.outbox.total
-        if len(drifts) == KEPT < total and after != NOTHING:
+        if len(drifts) == KEPT < total and after != NO_ALARM:
             logger.warning("model %s: alarms came faster than they could be published; some may be lost", replica.name)
-        return [each for each in items(replica.name, replica.incarnation, drifts) if each.alarm > after]
+        found = [each for each in items(replica.name, replica.incarnation, drifts) if each.alarm > after]
+        return sorted(found, key=attrgetter("alarm"))  # alarms of several learners take turns
 
     # ---------------------------------------------------------------- replicas that notify
 
@@ -73,7 +75,7 @@ class Publisher:
     def publish_again(self) -> None:
         """Ask for all loaded models how far they are published: a failover may have lost events, but not their rows."""
         for replica in self._models.loaded:
-            replica.published = NOTHING
+            replica.published = NO_ALARM
             replica.notify()
 
     async def run(self) -> None:

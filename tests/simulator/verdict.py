@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+from operator import attrgetter
 from typing import Any
 
+from core.drift.outbox import NO_ALARM
 from core.entry import Outcome
 from core.model import read, save
 from service.errors import ModelDown, OnepassError
@@ -215,8 +217,8 @@ class Verdict:
         if serial is None or self.simulation.dropped or not self.simulation.members:
             return
         incarnation = serial.uids[0]
-        drifts = serial.model.outbox.after((0, 0, 0))
-        alarms = [one for one in items(FIRST, incarnation, drifts) if one.body]
+        drifts = serial.model.outbox.after(NO_ALARM)
+        alarms = sorted((one for one in items(FIRST, incarnation, drifts) if one.body), key=attrgetter("alarm"))
         self.simulation.counts["alarms"] += len(drifts)
         self.simulation.counts["later alarms"] += sum(drift.joined for drift in drifts)
         ours = [(identity, body) for identity, _, _, body in entries if identity.startswith(f"{incarnation}-".encode())]

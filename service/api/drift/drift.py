@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from core.contract import Label
+from core.drift.outbox import NO_ALARM
 from core.problems import Invalid
 from service.api.csv_answers import Format, csv_answer, drift_table
 from service.api.drift import event_stream
@@ -26,7 +27,7 @@ from service.api.schemas import Following, Incarnation, Time, Version
 from service.errors import Forbidden, no_model
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
-from service.store.drift.drift import NOTHING, DriftStream
+from service.store.drift.drift import DriftStream
 from service.store.drift.events import START, StoredEvent, StreamPosition, position, shown_of
 
 
@@ -265,7 +266,7 @@ class _Listed(NamedTuple):
 async def _of_model(replica: Replica, stream: DriftStream) -> tuple[int, list[_Listed]]:
     """The version of a model, and its events, oldest first."""
     async with replica.held():
-        version, drifts, size = replica.version, replica.model.outbox.after(NOTHING), replica.model.outbox.nbytes
+        version, drifts, size = replica.version, replica.model.outbox.after(NO_ALARM), replica.model.outbox.nbytes
     name, incarnation = replica.name, replica.incarnation
 
     def listed() -> list[_Listed]:

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from core.drift.outbox import AlarmPosition
+from core.drift.outbox import NO_ALARM, AlarmPosition
 from core.entry import Outcome, Segment
 from core.model import Model, read
 from service.errors import ModelDown, ModelLost, OnepassError, Unavailable, no_model
@@ -151,7 +151,7 @@ class Replica:
     gone: bool = False
     lost: bool = False
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
-    published: AlarmPosition = (0, 0, 0)
+    published: AlarmPosition = NO_ALARM
     on_alarm: "Callable[[Replica], None] | None" = None
     learned: int = 0  # rows as a counter: a reset begins it again, an import changes it from 0 only
     nbytes: int = OBJECT_BYTES
@@ -297,7 +297,7 @@ class Replica:
         self.summary.computed = -1
         self.mark_dirty()
         self.measure()
-        self.published = (0, 0, 0)  # the log may have lost its tail, and so the alarms in it
+        self.published = NO_ALARM  # the log may have lost its tail, and so the alarms in it
         self.notify()
 
     async def drop_answers(self, version: int) -> None:

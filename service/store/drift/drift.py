@@ -26,7 +26,6 @@ from service.store.redis.connection import Call, Connection
 
 KEPT = 10_000  # entries of the stream that are kept
 SCAN = 500  # entries read in one round trip while looking for one
-NOTHING: AlarmPosition = (0, 0, 0)  # before every alarm of a model
 FIRST_UNLABELLED, UNLABELLED_KEPT = 10**9, 100
 """The first index of an event of unlabelled rows, and how many of one model are kept."""
 UNLABELLED_PAUSE_MS = 60_000  # least time between two of one model
@@ -53,18 +52,18 @@ class DriftStream:
     ) -> tuple[AlarmPosition | None, int]:
         """Add the alarms that are new; without any, ask how far they are published.
 
-        ``after`` is how far they are believed to be published, NOTHING: not known; ``alarms`` follow, in order. Returns
-        how far they are now, None if the model was deleted, and how many were new: the last ones.
+        ``after`` is how far they are believed to be published, NO_ALARM: not known; ``alarms`` follow, in order.
+        Returns how far they are now, None if the model was deleted, and how many were new: the last ones.
         """
         args: list[bytes | str | int] = [ModelKeys(name, incarnation).member(), name, self._kept, _text(after)]
         for each in alarms:
-            args += (_text(each.alarm), each.event_id, each.time_ms, each.mark, each.body)
+            args += (_text(each.alarm), each.event_id, each.time_ms, each.mark, each.body, each.later)
         own = (DRIFT, DRIFT_ALARMS, TOMBSTONES, DRIFT_PUBLISHED)
         reached, added = await self._connection.one(Call(_PUBLISH, own, args))
         if reached == b"gone":
             return None, 0
-        version, index, joined = map(int, reached.split(b"-"))
-        return (version, index, joined), added
+        version, index = map(int, reached.split(b"-"))
+        return (version, index), added
 
     async def add_unlabelled(self, name: str, incarnation: str, version: int, time_ms: int, body: bytes) -> bool:
         """Add an event of unlabelled rows, whose JSON lacks the id; False: its model is gone, or had one just now."""

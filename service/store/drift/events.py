@@ -1,7 +1,7 @@
 """A drift event as clients, streams and webhooks see it, and how it is addressed.
 
-    id         INCARNATION-VERSION-INDEX   of an event: the same for every replica that finds its first alarm
-    alarm      (version, index, joined)    of an alarm of a model: its event, and which later alarm of that it is
+    alarm      (version, index)            of an alarm of a model: its entry of the log, and its number there
+    id         INCARNATION-VERSION-INDEX   of an event: that of its first alarm, the same for every replica
     position   TIME-NUMBER                 of an entry of the stream: when it was added (the store's clock, ms; no two
                                            entries share one), and a consecutive number that shows what was missed
 
@@ -45,6 +45,7 @@ class StreamItem(NamedTuple):
     time_ms: int  # of the event's entry in the log
     mark: str  # HELD_BACK, JOINED or ""
     body: bytes  # JSON; empty if the outbox does not list the alarm: then it is only counted
+    later: int = 0  # how many later alarms its event has with it
 
 
 NONE_LATER = b"0 "
@@ -84,11 +85,11 @@ def items(model: str, incarnation: str, drifts: Iterable[Drift]) -> Iterator[Str
     for drift in drifts:
         of, time_ms = event_id(incarnation, drift), drift.time_ms
         mark = HELD_BACK if drift.held_back else ""
-        yield StreamItem((*drift.place, 0), of, drift.kind, time_ms, mark, _body(model, incarnation, drift))
+        yield StreamItem(drift.place, of, drift.kind, time_ms, mark, _body(model, incarnation, drift))
         for count, alarm in enumerate(drift.alarms, 1):
-            yield StreamItem((*drift.place, count), of, "joined", time_ms, JOINED, _encode(alarm.to_json()))
+            yield StreamItem(alarm.position, of, "joined", time_ms, JOINED, _encode(alarm.to_json()), count)
         if drift.joined > len(drift.alarms):
-            yield StreamItem(drift.last_alarm, of, "joined", time_ms, JOINED, b"")
+            yield StreamItem(drift.last_alarm, of, "joined", time_ms, JOINED, b"", drift.joined)
 
 
 def event_id(incarnation: str, drift: Drift) -> str:

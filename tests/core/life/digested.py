@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.drift.outbox import NO_ALARM
 from core.entry import Overlap, Rows, Switch
 from core.learners.catalogue import ALGORITHMS
 from core.model import read
@@ -79,7 +80,7 @@ class Digested(Written):
 
     def told(self) -> str:
         """Rows, events, and the digests of predictions, of metrics and of events."""
-        events = [self._event(one) for one in self.machine.outbox.after((0, 0, -1))]
+        events = [self._event(one) for one in self.machine.outbox.after(NO_ALARM)]
         drift = hashlib.blake2b(canonical(events), digest_size=6)
         digests = " ".join(one.hexdigest() for one in (self._said, self._scored, drift))
         return f"{self.stream.at:5} {len(events):3} {digests}"

@@ -10,10 +10,16 @@ import json
 import numpy as np
 
 from core.config import Config
+from core.drift.outbox import Drift
 from core.entry import Configure, Entry, Outcome, Overlap, Restore, Rows, Switch
 from core.model import Model, explain, read, save
 from core.model.apply import apply
 from tests.core.life.streams import Stream
+
+
+def position(alarm):
+    """The position of an event's first alarm, or of a later one."""
+    return alarm.place if isinstance(alarm, Drift) else alarm.position
 
 
 class Observed:
@@ -79,23 +85,22 @@ class Observed:
 
     def _check_alarms(self, newest, phase):
         """Check the form and order of new alarms, and return their kinds."""
-        new = self.machine.outbox.after(newest)
-        reaches = [drift.last_alarm for drift in new]
-        assert sorted(set(reaches)) == reaches
-        assert all(reach[0] == len(self.log) for reach in reaches if reach[:2] != newest[:2])
-        json.dumps([one.to_json() for drift in new for one in (drift, *drift.alarms)], allow_nan=False)
+        events = self.machine.outbox.after(newest)
+        new = [(one, drift) for drift in events for one in (drift, *drift.alarms) if position(one) > newest]
+        positions = sorted(position(one) for one, _ in new)
+        assert sorted({*positions}) == positions
+        assert {len(self.log)} >= {version for version, _ in positions}
+        json.dumps([one.to_json() for one, _ in new], allow_nan=False)
         own = self.config.algorithm.own_tests(self.config.params)
         joined = max(config.watch.episode_rows for config in (self.config, self.machine.config))
-        for drift in new:
-            assert 0 < drift.row
-            assert all(drift.row <= one.row <= drift.row + joined for one in drift.alarms)
-            if drift.place > newest[:2]:
+        for one, drift in new:
+            assert 0 < drift.row <= one.row <= drift.row + (0 if one is drift else joined)
+            if one is drift:
                 self.saw(f"drift: {drift.kind}, {self.machine.config.on_drift}")
-            for one in (drift, *drift.alarms):
-                self.saw(f"drift of {'its own' if one.kind in own else 'the watch'} in {phase}")
-                if one.kind == "class_mean" and not one.features:
-                    self.saw("drift of recovered columns")
-        return {one.kind for drift in new if drift.challenger is None for one in (drift, *drift.alarms)}
+            self.saw(f"drift of {'its own' if one.kind in own else 'the watch'} in {phase}")
+            if one.kind == "class_mean" and not one.features:
+                self.saw("drift of recovered columns")
+        return {one.kind for one, drift in new if drift.challenger is None}
 
     def _check_reading(self):
         """Everything readable is finite and well-formed, and reading changes nothing."""

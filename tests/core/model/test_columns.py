@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.config import Config
 from core.contract import Spec
+from core.drift.outbox import NO_ALARM
 from core.entry import Configure, Reset, Rows, ServedPrediction, Switch
 from core.features import parse_features
 from core.features.columns import OTHER
@@ -60,7 +61,7 @@ def test_the_passing_of_time_is_no_drift():
         fed = Fed(body)
         fed.learn(X, y)
         machine = fed.machine
-        named = {change.name for drift in machine.outbox.after((0, 0, 0)) for change in drift.features}
+        named = {change.name for drift in machine.outbox.after(NO_ALARM) for change in drift.features}
         assert drifting == any(name.startswith("sent") for name in named)
         watch, served = UnlabelledWatch(machine), ServedPrediction(0.0)
         found = [watch.absorb(machine, X[at : at + 1], served, 1, 0) for at in range(ROWS // 2 - 600, ROWS // 2 + 600)]

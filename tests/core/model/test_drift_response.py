@@ -8,7 +8,8 @@ import pytest
 from core.config import Config
 from core.contract import Spec
 from core.drift.detector import WatchTest
-from core.entry import Entry, Reset, Restore, Rows
+from core.drift.outbox import NO_ALARM
+from core.entry import Challenge, Entry, Reset, Restore, Rows
 from core.learners.catalogue import find
 from core.model import Model, read, save
 from core.model.apply import apply
@@ -56,7 +57,7 @@ def learn(model, X, y, cuts=(), version=0):
 
 
 def alarms(model):
-    return model.outbox.after((0, 0, -1))
+    return model.outbox.after(NO_ALARM)
 
 
 def marked(model):
@@ -298,3 +299,21 @@ def test_a_reset_and_a_restore_end_the_episode(segment):
     events = alarms(model)
     assert [first] == events[:1]
     assert (2, False) == (len(events), events[1].held_back)
+
+
+@both
+def test_a_challenger_takes_no_alarms_of_the_model(task):
+    """They join the model's own event, whatever events the challenger has had since."""
+    X, y = stream(task)
+    alone, compared = machine(task, watch={**WATCH, **EPISODES}), machine(task, watch={**WATCH, **EPISODES})
+    other = {"algorithm": "dfop", "params": {"forgetting_rate": 0.5}, "watch": {**WATCH, **EPISODES}}
+    apply(compared, Entry(1, 1_000, (Challenge("other", other, 1),)))
+    for model in (alone, compared):
+        learn(model, X, y, cuts=range(10, ROWS, 10), version=1)
+    own = [alarm for alarm in alarms(compared) if alarm.challenger is None]
+    told = [
+        [(event.row, event.joined, [one.row for one in event.alarms]) for event in of] for of in (alarms(alone), own)
+    ]
+    assert len(own) < len(alarms(compared))
+    assert told[0] == told[1]
+    assert any(joined for _, joined, _ in told[1])

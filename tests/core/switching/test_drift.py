@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from core.contract import Alarm
+from core.drift.outbox import NO_ALARM
 from core.entry import Switch
 from core.features import parse_features
 from tests.core.learners.streams import state
@@ -148,7 +149,7 @@ def test_vigod_lives_through_a_switch_and_a_drift():
     learn()
     model.commit(Switch("complete"))
     learn(shift=5.0)
-    (event,) = model.machine.outbox.after((0, 0, 0))
+    (event,) = model.machine.outbox.after(NO_ALARM)
     means = [one for one in (event, *event.alarms) if one.kind == "class_mean"]
     assert [(), ()] == [one.features for one in means]
     learn()

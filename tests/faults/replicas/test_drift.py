@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from core.drift.outbox import NO_ALARM
 from core.model import save
 from service.store.keys import DRIFT
 from tests.faults.drifts import Stream, calm, events, learn, moved, table
@@ -14,13 +15,13 @@ from tests.faults.processes import BROKEN, eventually
 def _alarms(service, name="m"):
     """Ids of the alarms in the state itself: the events that the log requires."""
     model, stamp = save.from_bytes(service.state(name))
-    return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in model.outbox.after((0, 0, 0))]
+    return [f"{stamp['incarnation']}-{drift.version}-{drift.index}" for drift in model.outbox.after(NO_ALARM)]
 
 
 def _joined(service, name="m"):
     """The number of later alarms of each event, from the state."""
     model, _ = save.from_bytes(service.state(name))
-    return [drift.joined for drift in model.outbox.after((0, 0, 0))]
+    return [drift.joined for drift in model.outbox.after(NO_ALARM)]
 
 
 def _ids(found):

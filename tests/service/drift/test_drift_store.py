@@ -6,26 +6,29 @@ import json
 import pytest
 from redis.asyncio import Redis
 
-from core.drift.outbox import Drift, Joined
+from core.drift.outbox import NO_ALARM, Drift, Joined
 from service.errors import StoreFull
 from service.store.catalog import Catalog
 from service.store.drift import deliveries, drift
 from service.store.drift.deliveries import Deliveries
-from service.store.drift.drift import NOTHING, DriftStream
+from service.store.drift.drift import DriftStream
 from service.store.drift.events import NONE_LATER, START, StreamPosition, items
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, DRIFT_WEBHOOKS, TOMBSTONES
 from tests.service.store_fixtures import INCARNATION
 
 
 def alarm(version, index=0, joined=0, listed=20):
-    """An event with so many later alarms, of which some are listed."""
-    later = tuple(Joined("class_mean", None, version + row, ()) for row in range(min(joined, listed)))
+    """An event with so many later alarms in the same entry, of which some are listed."""
+    positions = [(version, index + count) for count in range(joined + 1)]
+    later = tuple(
+        Joined("class_mean", None, version + count, (), place) for count, place in enumerate(positions[1 : listed + 1])
+    )
     time_ms = 1_700_000_000_000 + version
-    tests = ("error_rate", None, (), 0.1, 0.3, 0.1, 9, 9, "report")
+    tests = ("error_rate", None, (), 0.1, 0.3, 0.1, 9, 9, "report", positions[-1])
     return Drift(version, index, version, time_ms, *tests, False, joined, later)
 
 
-async def publish(stream, *drifts, after=NOTHING, name="m", incarnation=INCARNATION):
+async def publish(stream, *drifts, after=NO_ALARM, name="m", incarnation=INCARNATION):
     """Send some events as a publisher does that knows the alarms up to ``after`` to be published."""
     sent = [each for each in items(name, incarnation, drifts) if each.alarm > after]
     return await stream.publish(name, incarnation, after, sent)
@@ -49,13 +52,13 @@ def ids(*places, incarnation=INCARNATION):
 
 async def test_every_event_is_added_once_however_many_replicas_send_it(stream, model):
     """Repeats, overlaps and late ones add nothing; order is kept; who was first is told."""
-    assert (NOTHING, 0) == await stream.publish("m", INCARNATION, NOTHING, [])
-    assert ((2, 0, 0), 2) == await publish(stream, alarm(1), alarm(2))
-    assert ((2, 0, 0), 0) == await publish(stream, alarm(1), alarm(2))
-    assert ((2, 1, 0), 1) == await publish(stream, alarm(2), alarm(2, 1), after=(1, 0, 0))
-    assert ((2, 1, 0), 0) == await publish(stream, alarm(1))
-    assert ((10, 0, 0), 2) == await publish(stream, alarm(9, 3), alarm(10), after=(2, 1, 0))
-    assert ((10, 0, 0), 0) == await stream.publish("m", INCARNATION, NOTHING, [])
+    assert (NO_ALARM, 0) == await stream.publish("m", INCARNATION, NO_ALARM, [])
+    assert ((2, 0), 2) == await publish(stream, alarm(1), alarm(2))
+    assert ((2, 0), 0) == await publish(stream, alarm(1), alarm(2))
+    assert ((2, 1), 1) == await publish(stream, alarm(2), alarm(2, 1), after=(1, 0))
+    assert ((2, 1), 0) == await publish(stream, alarm(1))
+    assert ((10, 0), 2) == await publish(stream, alarm(9, 3), alarm(10), after=(2, 1))
+    assert ((10, 0), 0) == await stream.publish("m", INCARNATION, NO_ALARM, [])
     assert (ids((1, 0), (2, 0), (2, 1), (9, 3), (10, 0)), []) == await entries(stream)
 
 
@@ -63,8 +66,8 @@ async def test_a_stream_that_has_lost_events_is_sent_them_first(stream, connecti
     """Where it lacks what the sender believes to be there it takes nothing, and says how far it is."""
     await publish(stream, alarm(1), alarm(2), alarm(3))
     await connection.ask(("DEL", DRIFT, DRIFT_PUBLISHED))
-    assert (NOTHING, 0) == await publish(stream, alarm(4), after=(3, 0, 0))
-    assert ((4, 0, 0), 4) == await publish(stream, alarm(1), alarm(2), alarm(3), alarm(4))
+    assert (NO_ALARM, 0) == await publish(stream, alarm(4), after=(3, 0))
+    assert ((4, 0), 4) == await publish(stream, alarm(1), alarm(2), alarm(3), alarm(4))
 
 
 async def test_no_key_vanishes_while_a_script_runs(connection, model, server):
@@ -96,10 +99,10 @@ async def later(stream):
 
 async def test_later_alarms_join_their_event_once_and_in_order(stream, model):
     """Each is an entry of its own and one of its event's list, whoever sends how many of them."""
-    assert ((1, 0, 1), 2) == await publish(stream, alarm(1, joined=1))
-    assert ((1, 0, 3), 2) == await publish(stream, alarm(1, joined=3), after=(1, 0, 1))
-    assert ((1, 0, 3), 0) == await publish(stream, alarm(1, joined=2))
-    assert ((2, 0, 0), 2) == await publish(stream, alarm(1, joined=4), alarm(2), after=(1, 0, 3))
+    assert ((1, 1), 2) == await publish(stream, alarm(1, joined=1))
+    assert ((1, 3), 2) == await publish(stream, alarm(1, joined=3), after=(1, 1))
+    assert ((1, 3), 0) == await publish(stream, alarm(1, joined=2))
+    assert ((2, 0), 2) == await publish(stream, alarm(1, joined=4), alarm(2), after=(1, 3))
     assert (ids((1, 0), (2, 0)), 4 * ids((1, 0))) == await entries(stream)
     first, second = await later(stream)
     number, _, listed = first.partition(b" ")
@@ -112,11 +115,11 @@ async def test_later_alarms_join_their_event_once_and_in_order(stream, model):
 async def test_alarms_that_the_outbox_does_not_list_are_counted(stream, connection, model):
     """They are no entries of the stream; where the list of their event is gone nothing is kept of them."""
     await publish(stream, alarm(1, joined=3, listed=2))
-    assert ((1, 0, 9), 1) == await publish(stream, alarm(1, joined=9, listed=2), after=(1, 0, 3))
+    assert ((1, 9), 1) == await publish(stream, alarm(1, joined=9, listed=2), after=(1, 3))
     assert (ids((1, 0)), 2 * ids((1, 0))) == await entries(stream)
     assert [b"9"] == [one.partition(b" ")[0] for one in await later(stream)]
     await publish(stream, alarm(2))
-    assert ((2, 0, 5), 1) == await publish(stream, alarm(2, joined=5, listed=0), after=(2, 0, 0))
+    assert ((2, 5), 1) == await publish(stream, alarm(2, joined=5, listed=0), after=(2, 0))
     assert [f"{INCARNATION}-1-0".encode()] == (await connection.ask(("HKEYS", DRIFT_ALARMS)))[0]
 
 
@@ -127,7 +130,7 @@ async def test_an_event_that_leaves_the_stream_takes_its_later_alarms_with_it(co
     assert (ids((2, 0), (3, 0)), ids((2, 0), (3, 0))) == await entries(stream)
     await Catalog(connection).create("n", "i2", b"{}")
     await publish(stream, alarm(1), alarm(2), name="n", incarnation="i2")
-    await publish(stream, alarm(3, joined=3), after=(3, 0, 1))
+    await publish(stream, alarm(3, joined=3), after=(3, 1))
     assert ([], 2 * ids((3, 0))) == await entries(stream)
     await publish(stream, alarm(3), alarm(4), alarm(5), alarm(6), name="n", incarnation="i2")
     assert [[]] == await connection.ask(("HGETALL", DRIFT_ALARMS))
@@ -143,7 +146,7 @@ async def test_events_of_a_model_that_is_gone_are_refused(stream, connection, mo
     assert 2 == len((await entries(stream))[0])
     assert {DRIFT.encode(), TOMBSTONES.encode(), model.keys.deleted.encode()} == {*await model.contents()}
     await Catalog(connection).create("m", "i2", b"{}")
-    assert ((1, 0, 0), 1) == await publish(stream, alarm(1), incarnation="i2")
+    assert ((1, 0), 1) == await publish(stream, alarm(1), incarnation="i2")
 
 
 async def test_a_model_with_events_is_deleted_whole_in_a_full_store(stream, connection, model):
@@ -182,7 +185,7 @@ async def test_a_store_without_memory_refuses_events_whole(stream, connection, m
         await stream.add_unlabelled("m", INCARNATION, 1, 5, b'{"kind":"unlabelled"}')
     await connection.ask(("CONFIG", "SET", "maxmemory", "0"))
     assert ([], []) == await entries(stream)
-    assert ((49, 0, 0), 49) == await publish(stream, *sent)
+    assert ((49, 0), 49) == await publish(stream, *sent)
 
 
 async def test_positions_grow_where_the_clock_goes_back(stream, connection, model):
@@ -301,7 +304,7 @@ async def test_a_stream_that_has_begun_anew_is_gone_on_with(stream, connection, 
         due = await one.next(due.event)
     await connection.ask(("DEL", DRIFT))
     await asyncio.sleep(0.005)
-    await publish(stream, alarm(4), after=(3, 0, 0))
+    await publish(stream, alarm(4), after=(3, 0))
     missed, event = await one.next()
     assert (0, ids((4, 0))) == (missed, [event.id])
 
