@@ -1,14 +1,14 @@
 """The contract between the learners and everything that runs them.
 
-A learner is a deterministic state machine over encoded rows. It sees no clock, no ambient randomness and
-does no I/O; where it draws, the draw is a function of (seed, absolute row number, purpose). The conformance suite
+A learner is a deterministic state machine over encoded rows. It sees no clock and no ambient randomness, and
+does no I/O; its random draws are functions of (seed, absolute row number, purpose). The conformance suite
 (tests/core/learners/test_conformance.py) tries to break these rules; tests/test_style.py checks the imports:
 
 - ``predict`` changes nothing.
 - ``learn`` returns for every row the prediction made with the state *before* that row (a-priori), then learns it.
-- Learning a block gives the predictions and the state of learning its rows one at a time: bit for bit, or to round-off
-  where its algorithm declares it (``Algorithm.row_exact``), as do those that learn many columns by matrix products. The
-  same calls always give the same bits; a learner's own cuts depend on absolute row numbers only.
+- Learning a block gives the same predictions and state as learning its rows one at a time: bit for bit if the algorithm
+  promises it (``Algorithm.row_exact``), else up to round-off, e.g. with matrix products over many columns. The same
+  calls always give the same bits; where a learner cuts a block depends on absolute row numbers only.
 - ``to_arrays`` followed by ``load_arrays`` on a fresh learner of the same spec restores the state bit for bit.
 - The same rows in the same order give the same bits.
 - No finite input makes a state non-finite; inputs are never mutated.
@@ -50,8 +50,8 @@ IntervalBounds = tuple[tuple[float, float] | None, ...]
 def direct(signature: Any, **options: Any) -> Callable[[_Kernel], _Kernel]:
     """Compile a kernel of one signature, callable from Python without Numba's search for the signature.
 
-    This saves a third of the cost of a call, and most type checks: arrays must have exactly the declared types, of
-    which only the number of axes and the item size are compared. Calls between kernels are not affected.
+    This saves a third of the cost of a call, and skips most type checks: arrays must have exactly the declared types,
+    but only the number of axes and the item size are checked. Calls between kernels are not affected.
     """
     from numba import njit  # noqa: PLC0415  large, and not for every process that imports this module
 
@@ -80,7 +80,7 @@ def joined(parts: Sequence[_Columns]) -> _Columns:
 
 
 def unlike(name: str, taken: Container[Any]) -> str:
-    """A name of ours, with as many apostrophes as it takes to differ from those that clients have chosen."""
+    """A name of ours, with apostrophes appended until it differs from all names that clients have chosen."""
     while name in taken:
         name += "'"
     return name
@@ -93,7 +93,7 @@ def chunks(first: int, size: int, rows: int) -> list[slice]:
 
 
 def in_chunks(learn: Callable[..., Prediction], parts: Sequence[slice], *given: Any) -> Prediction:
-    """Predict, or predict and learn, rows chunk by chunk; ``given``: their arrays, each (n, ...) or None."""
+    """Predict, or predict and learn, rows chunk by chunk; ``given``: the rows' arrays, each (n, ...) or None."""
     if len(parts) == 1:
         return learn(*given)
     return joined([learn(*(None if one is None else one[part] for one in given)) for part in parts])
@@ -116,7 +116,7 @@ class Spec:
     seed: int = 0  # of every draw the learner makes
     ranges: tuple[tuple[float, float] | None, ...] = ()
     """The declared (minimum, maximum) of every encoded column, None if it has none; () if no column has one."""
-    lagged: int = 0  # how many of the columns, the last ones, are lag columns (core.features.lags)
+    lagged: int = 0  # how many of the last columns are lag columns (core.features.lags)
 
 
 ALARM_COLUMNS_MAX = 10  # most columns that one alarm names
@@ -152,14 +152,14 @@ class Learner(Protocol):
     def learn(
         self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
     ) -> Prediction:
-        """Predict, then learn n rows in order; returns the prediction of each row from before it was learned.
+        """Predict, then learn n rows in order; returns each row's prediction from before the row was learned.
 
         Args:
             X: (n, d) C-contiguous float64, all finite; never mutated.
             y: regression: float64 (n,). Classification: class indices int64 (n,), all below the number of classes.
             discounts: (n,) in (0, 1], only for learners whose algorithm has ``row_discounts``; None: the default.
             weights: (n,) within WEIGHT_MIN and WEIGHT_MAX, only for learners whose algorithm has ``row_weights``: how
-                many times each row counts in learning. None equals 1, to the bit.
+                many times each row counts in learning. None gives the same bits as 1.
         """
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
@@ -198,7 +198,7 @@ class Extensible(Protocol):
     """A learner that can continue with additional columns."""
 
     def extend(self, other: Any, places: Ints) -> None:
-        """Continue for a learner of the same kind and classes with fewer columns, which are those at ``places``.
+        """Take over the state of a learner of the same kind and classes with fewer columns, those at ``places``.
 
         The result is as if the additional columns had been 0 in every row so far, apart from forgetting.
         """

@@ -1,8 +1,8 @@
 """The contents of a log entry, and the outcomes of applying it.
 
-The entry that makes version v is everything that was committed together. Each *segment* is one request,
-or single rows that came together: learned whole or refused whole. ``service.store.log.codec`` turns segments
-into bytes and back; this file defines their meaning only.
+The entry that makes version v is everything that was committed together. Each *segment* is one request, or single
+rows that arrived together, and is learned or refused as a whole. ``service.store.log.codec`` turns segments into bytes
+and back; this file defines their meaning only.
 
     Entry(version, time_ms, segments)
       segment = Rows      feedback rows, raw, in the feature space they were validated against
@@ -31,10 +31,10 @@ from core.features.feature import Feature
 class ServedPrediction(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """A tracked prediction as the client received it; this prediction is scored.
 
-    The log keeps the fields of it and of ``Outcome`` in their order.
+    The log stores its fields, and those of ``Outcome``, by position.
 
-    ``baselines``: what those of the metrics predicted at that moment, each a label, a number or None where it had
-    nothing to predict: ``no_change`` and ``majority``, or ``last_value``. None: nothing is known of them.
+    ``baselines``: what the metrics' baselines (``no_change`` and ``majority``, or ``last_value``) predicted at that
+    moment: each a label, a number, or None if it had nothing to predict. None instead of a tuple: unknown.
     """
 
     prediction: Label | float | None  # None where no label was known
@@ -43,11 +43,11 @@ class ServedPrediction(Struct, array_like=True, frozen=True, forbid_unknown_fiel
     interval: IntervalBounds | None = None  # of a regression, as it was at the time
     lags: tuple[float, ...] | None = None  # the lag columns it was made with, () before the first row; None: no lags
     by: str = ""  # the learner that made it (LearnerParts.learner_id)
-    challengers: "tuple[ServedPrediction, ...]" = ()  # for the same row, which the client did not receive
-    outside: Label | float | None = None  # what a model outside Onepass predicted, as the client said
+    challengers: "tuple[ServedPrediction, ...]" = ()  # their predictions for the same row, not returned to the client
+    outside: Label | float | None = None  # what a model outside Onepass predicted, as sent by the client
 
     def made_by(self, learner_id: str) -> "ServedPrediction | None":
-        """The prediction that a learner made for the row; None if it did not exist then."""
+        """The prediction that a learner made for the row; None if the learner did not exist then."""
         if self.by == learner_id:
             return self
         return next((one for one in self.challengers if one.by == learner_id), None)
@@ -57,7 +57,7 @@ class Rows(Struct, frozen=True):
     """Feedback rows of one request."""
 
     space: str  # id of the feature space they were validated against
-    features: tuple[Feature, ...] | None  # proposed if the model had none yet: the first row determines them
+    features: tuple[Feature, ...] | None  # proposed by the first row, if the model had none yet
     X: Floats  # (n, F) raw values in schema order: numbers, category indices, NaN for missing
     y: "list[Label] | Floats"  # n labels: values for classification, float64 (n,) for regression
     discounts: Floats | None = None  # (n,)
@@ -66,7 +66,7 @@ class Rows(Struct, frozen=True):
     skip: tuple[int, ...] = ()  # rows that must not be learned because their id had been seen before
     weights: Floats | None = None  # (n,): how many times each row counts in what is learned
     outside: "list[Label | None] | Floats | None" = None  # n predictions of a model outside Onepass, None or NaN: none
-    due: bool = False  # whether the label is the one of ``labels_due``, because none has come
+    due: bool = False  # whether the label is the one of ``labels_due``, because none arrived in time
 
 
 class Reset(Struct, frozen=True):
@@ -82,7 +82,7 @@ class Restore(Struct, frozen=True):
     """
 
     state: Buffer
-    source: str = "restore"  # for the marks of the metrics: "restore" (a snapshot of the model) or "import"
+    source: str = "restore"  # named in the metrics' mark: "restore" (a snapshot of the model) or "import"
     ids: tuple[str, ...] = ()
     digest: str = ""
     size: int = 0
@@ -148,8 +148,8 @@ Segment = Rows | Reset | Restore | Switch | Overlap | Configure | Challenge | Wi
 
 
 class Entry(Struct, frozen=True):
-    """Everything that is committed together, at least one segment: the version it makes, and the store's time of the
-    append, in milliseconds since 1970.
+    """Everything that is committed together: at least one segment, the version that the entry makes, and the time of
+    the append by the store's clock, in milliseconds since 1970.
     """
 
     version: int
@@ -179,7 +179,7 @@ class MergedRows(Struct, frozen=True):
         return bisect_right(self.stops, row)
 
     def entry_position_of(self, before: int, row: int) -> tuple[int, int]:
-        """Version and time of the entry of a row; the first row learned is 1, ``before`` rows precede these."""
+        """Version and time of the entry of a row; rows count from 1, and ``before`` rows precede these."""
         at = self.entry_of(row - before - 1)
         return self.version + at, self.times_ms[at]
 
@@ -195,8 +195,8 @@ class MergedRows(Struct, frozen=True):
 class Outcome(Struct, array_like=True):
     """The outcome of a segment: the answer to its client, which is also remembered with its ids.
 
-    Predictions, losses and ``p_true`` belong to labelled rows, one per row that was not skipped; for a tracked row they
-    belong to the prediction that was served.
+    Predictions, losses and ``p_true`` have one value per labelled row that was not skipped; for a tracked row it is
+    that of the prediction that was served.
     """
 
     rows: int = 0  # rows the model has learned after it; 0 if it was refused

@@ -35,11 +35,11 @@ class Problem(NamedTuple):
 
     field: str  # its path as the client wrote it, e.g. params.forgetting_rate or data[3][1]
     problem: str  # never repeats the value
-    allowed: object = None  # what is allowed (a range, a list of names); None where it is too long to say
+    allowed: object = None  # what is allowed (a range, a list of names); None if that would be too long
 
 
 def unknown_feature(field: str, names: Sequence[str], given: object = "", count: int = 0) -> Problem:
-    """The problem of a name in a row, or a column of a table, that is no feature; see ``suggestion``."""
+    """The problem with a name in a row, or a column of a table, that is not a feature; see ``suggestion``."""
     way_out = suggestion(given, names, count) or PASSED_OVER
     return Problem(field, f"is not a feature of this model{way_out}", list(names[:LISTED_MAX]))
 
@@ -61,7 +61,7 @@ FILLED = 'declare "missing": "mean" or "zero" to have missing values filled'  # 
 
 
 def lacking(field: str, names: Sequence[str], way_out: str = "") -> Problem:
-    """The problem of features that a row or table lacks: names the first few; ``allowed`` lists more."""
+    """The problem with features that a row or table lacks: names the first few; ``allowed`` lists more."""
     shown, more = ", ".join(names[:NAMED_MAX]), len(names) - NAMED_MAX
     named = f"lacks features: {shown}{f' and {more} more' if more > 0 else ''}"
     return Problem(field, f"{named}; {way_out}" if way_out else named, list(names[:LISTED_MAX]))
@@ -83,7 +83,7 @@ class Invalid(ValueError):
 class Conflict(ValueError):
     """The model's state does not allow the input, which is valid in itself; nothing has changed.
 
-    ``field`` is the field of the request at fault, else the model that the path names.
+    ``field`` is the field of the request at fault; by default the model that the path names.
     """
 
     def __init__(self, problem: str, field: str = "name") -> None:
@@ -99,7 +99,7 @@ def refuse(problems: Sequence[Problem]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """Replaces pydantic's messages about a field by one problem; suggests one of the allowed words if it is a list."""
+    """Replaces pydantic's messages about a field with one problem; suggests an allowed word if they are a list."""
 
     problem: str
     allowed: object = None
@@ -127,12 +127,12 @@ class Param:
     name: str  # as in the API
     kind: Literal["number", "integer", "boolean", "choice"]
     default: Any
-    meaning: str  # one sentence; units; the paper's symbol and equation where there is one
-    ge: float | None = None  # bounds as of pydantic's fields: at least, above, at most, below
+    meaning: str  # one sentence; units; the paper's symbol and equation if there are any
+    ge: float | None = None  # bounds as in pydantic's ``Field``: at least, above, at most, below
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
-    choices: tuple[str, ...] = ()  # allowed words of a "choice"; words that a number may also be (e.g. "auto")
+    choices: tuple[str, ...] = ()  # allowed words of a "choice"; words allowed instead of a number (e.g. "auto")
     refusal: str = ""  # added to the message for a value out of range
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -197,7 +197,7 @@ def by(check: Callable[[Any], Any]) -> WrapValidator:
 
 
 def optional(schema: dict[str, Any]) -> None:
-    """Remove the defaults from a schema: client generators require fields that have one; descriptions name them."""
+    """Remove a schema's defaults: client generators require fields that have one; descriptions state the defaults."""
     for field in schema.get("properties", {}).values():
         field.pop("default", None)
 
