@@ -1,9 +1,9 @@
 """The configuration of a challenger: another learner of a model, for the same rows and the same labels.
 
-    of its own     algorithm, params, seed, lags, watch, on_drift
-    the model's    task, features, labels, and all else that says how rows are read or answers are made
+    its own        algorithm, params, seed, lags, watch, on_drift
+    the model's    task, features, labels, and all others that say how rows are read or answers are made
 
-A challenger's configuration is made of the model's and of its own fields, and made again whenever the model's changes.
+A challenger's configuration combines the model's fields with its own, and is rebuilt whenever the model's changes.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from core.problems import Invalid, showing, suggestion
 PromotionPolicy = Literal["never", "auto"]
 OWN = ("algorithm", "params", "seed", "lags", "watch", "on_drift")  # fields of a challenger's own configuration
 CHALLENGER_FIELDS = (*OWN, "promote")
-"""Fields of a challenger's body; it may repeat a model's other fields if their values are the model's."""
+"""Fields of a challenger's body; it may repeat other fields of the model, with the same values."""
 
 
 class ChallengerBody(Config, json_schema_extra=showing(*CHALLENGER_FIELDS)):

@@ -1,11 +1,11 @@
-"""Changes of a model's configuration: which fields can change while the model learns, and what becomes of the others.
+"""Changes of a model's configuration: which fields can change while the model learns, and what to do about the others.
 
     changed(config, {"on_drift": "reset", "missing": None})     named fields are replaced, the others stay
 
-A field is given as in the body that creates a model. Null gives its default back; for ``watch`` it turns the tests
-off, as it does there. Algorithm, task, parameters, seed and lags belong to the learner's mathematics, and the window of
-the metrics to the rows that are kept: with others the state would be that of no model. ``interchangeable`` says whether
-a model takes over a state of another configuration.
+A field has the same form as in the body that creates a model. Null restores its default; for ``watch`` it turns the
+tests off, as at creation. Algorithm, task, parameters, seed and lags define the learner's mathematics, and the metrics'
+window the rows that are kept: if they changed, the state would not fit any model. ``interchangeable`` says whether a
+model can take over a state of another configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from core.features.labels import LabelSet, clashes, distinct, same
 from core.problems import Checked, Invalid, Problem, refuse, suggestion
 
 LABELS, CATEGORIES, RETIRED = "add_labels", "add_categories", "retire_labels"
-"""Fields that name values: new ones of ``labels``, new categories of features in use, labels that have vanished."""
+"""Fields that list values: new ones of ``labels``, new categories of features in use, labels that have vanished."""
 
 
 class ModelChanges(Checked):
@@ -86,7 +86,7 @@ _INSTEAD = {
 def changed(config: Config, asked: Mapping[str, Any]) -> Config:
     """The configuration after a change; ``asked`` has new values by field, as the client sent them.
 
-    Categories are added, and labels retired, by the model, which knows those in use (core.model.plans). ``Invalid``
+    The model itself adds categories and retires labels, because it knows those in use (core.model.plans). ``Invalid``
     names each field that cannot be changed, with what to do instead, or the one that is wrong.
     """
     other = "is not a field that can be changed"
@@ -171,10 +171,10 @@ def _short(value: object) -> object:
 
 
 def interchangeable(config: Config, other: Config) -> bool:
-    """Whether a state of a model of one configuration may become that of a model of the other.
+    """Whether a model with one configuration can take over the state of a model with the other.
 
-    Algorithm, task, parameters, seed, lags and metrics have to agree, and so do features and labels, but for labels and
-    categories that one of the two has in addition, behind the common ones.
+    Algorithm, task, parameters, seed, lags and metrics must agree, and so must features and labels, except that one of
+    the two may have further labels and categories after the common ones.
     """
     changed = {*fields_changed(config, other)} - {*REPLACEABLE, "features", "labels"}
     return not changed and _alike(config.features, other.features) and _extends(config.labels, other.labels)

@@ -1,7 +1,7 @@
 """A model's configuration: the body of PUT /models/{name}, checked, with every default filled in.
 
-A configuration is a value: a change (core.config.changes) makes another one of it. Two bodies that mean the same (an
-integer where a number is asked for, defaults written out or left out) give equal configurations and equal JSON.
+A configuration is a value: a change (core.config.changes) makes a new one. Two bodies that mean the same (an integer
+where a number is asked for, defaults written out or left out) give equal configurations and equal JSON.
 """
 
 import json
@@ -33,11 +33,11 @@ _COSTS = "a finite number above 0"
 SEED_MAX = 2**53 - 1  # seeds stay exact in every JSON reader
 LAGS_MAX = 10  # most earlier rows whose features and labels are columns of the next row
 LAG_CLASSES_MAX = 10  # most classes that have a column per lag
-IGNORED_MAX = 10_000  # most names that rows may have and that are ignored
+IGNORED_MAX = 10_000  # most names in ``ignore``
 DESCRIPTION_MAX, TAGS_MAX, KEY_MAX, VALUE_MAX = 2000, 50, 100, 500
 """Characters in a description; tags of a model; characters in the name and in the value of a tag."""
 _LATER = ("class_costs", "unknown", "ignore", "lags", "metrics", "labels_due", "description", "tags")
-"""Fields that were added later: configurations written before equal those without them."""
+"""Fields that were added later; at their defaults they are left out, as in configurations written before."""
 ClassCosts = dict[str, Annotated[float, Field(gt=0)]]
 _Labels = Annotated[list[GivenLabel], Field(min_length=2)]
 Ignored = Annotated[list[Name], Field(max_length=IGNORED_MAX)]
@@ -54,7 +54,7 @@ _DENSE: dict[str, tuple[str, object]] = {
 def _text(value: object, field: str = "", longest: int = DESCRIPTION_MAX) -> str:
     if not isinstance(value, str) or len(value) > longest:
         raise Invalid.of(field, "is not a string, or is too long", f"a string of at most {longest} characters")
-    if any("\ud800" <= character <= "\udfff" for character in value):  # half a surrogate pair, which no UTF-8 holds
+    if any("\ud800" <= character <= "\udfff" for character in value):  # half a surrogate pair, which is not UTF-8
         raise Invalid.of(field, "is not valid Unicode", "a string")
     return value
 
@@ -249,9 +249,9 @@ class Config(Checked):
         return found.model_copy(update={"ignore": parse_ignored(raw.get("ignore"), ())})
 
     def to_json(self) -> dict[str, Any]:
-        """The configuration as ``parse`` reads it, complete but for later fields that have their default.
+        """The configuration as ``parse`` reads it, complete except for later fields at their defaults.
 
-        So that configurations written before a field was there stay equal to themselves.
+        This way, a configuration written before a field existed still equals itself.
         """
         fields = type(self).model_fields
         values = {own.alias or name: _plain(getattr(self, name)) for name, own in fields.items()}
@@ -282,15 +282,15 @@ class Config(Checked):
 
     @property
     def cost_max(self) -> float:
-        """The largest cost of missing any label that there is or may come to be."""
+        """The largest cost of missing any label that exists or may still appear."""
         costs = self.class_costs or {}
         all_named = self.labels is not None and {key(label) for label in self.labels} <= costs.keys()
         return max([*costs.values(), *([] if all_named else [1.0])])
 
     def spec(self, dimension: int, ranges: Floats | None = None) -> Spec:
-        """What the learner of ``dimension`` encoded columns, with lag columns, is built from.
+        """The arguments of a learner with ``dimension`` encoded columns, including lag columns.
 
-        ``ranges``: (2, D) declared ends of what the learner sees, NaN where there are none; None: of no column.
+        ``ranges``: (2, D) declared ends of the learner's columns, NaN where there are none; None: no column has any.
         """
         pairs = [] if ranges is None else ranges.T.tolist()
         declared = tuple(None if math.isnan(low) or math.isnan(high) else (low, high) for low, high in pairs)
@@ -299,19 +299,19 @@ class Config(Checked):
 
     @property
     def lag_classes(self) -> int | None:
-        """Classes that have a column for every lag: the first ones seen; None: labels are numbers."""
+        """How many classes, the first ones seen, have a column for every lag; None: labels are numbers."""
         if self.task == "regression":
             return None
         return LAG_CLASSES_MAX if self.labels is None else min(len(self.labels), LAG_CLASSES_MAX)
 
     def lag_width(self, dimension: int) -> int:
-        """How many lag columns a space of so many encoded columns has."""
+        """How many lag columns a space of ``dimension`` encoded columns has."""
         return self.lags * (dimension + (self.lag_classes or 1))
 
     def state_bytes(self, dimension: int, classes: int | None = None) -> int:
         """Bytes the state of learner, scaler, lag columns, drift tests, row sample and a long window of metrics takes.
 
-        ``dimension``: encoded columns; ``classes``: how many; None: as many as are declared, or two.
+        ``dimension``: encoded columns; ``classes``: their number; None: the number of declared labels, or two.
         """
         classes, regression = classes or len(self.labels or (0, 1)), self.task == "regression"
         lags = self.lag_width(dimension)
@@ -323,7 +323,7 @@ class Config(Checked):
 
 
 def _given(field: str, info: ValidationInfo) -> Any:
-    """What an earlier field holds; where that is wrong, the client is refused for that."""
+    """The value of an earlier field; ``ValueError`` if that was refused: then its error is the one reported."""
     if field not in info.data:
         raise ValueError(f"{field} is wrong")
     return info.data[field]

@@ -1,4 +1,4 @@
-"""What becomes of tracked predictions whose label does not come: ``labels_due`` of a configuration."""
+"""What happens to tracked predictions whose label does not arrive: ``labels_due`` of a configuration."""
 
 import math
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class LabelsDue(Checked):
 def parse_labels_due(value: object, task: Task, labels: tuple[Label, ...] | None) -> dict[str, Any] | None:
     """``labels_due`` of a body: ``after_s``, and ``then``, "drop" or the label; None: predictions expire.
 
-    ``Invalid`` names the field by what follows ``labels_due``, e.g. ``.then.label``.
+    ``Invalid`` names the field by its path after ``labels_due``, e.g. ``.then.label``.
     """
     if value is None:
         return None

@@ -4,8 +4,8 @@
               "episode_rows": 1000, "cooldown_rows": 0, "unlabelled": false} | null
     "on_drift": "report" | "reset" | "forget"
 
-Without "watch" all tests run. A watch that names a test runs those it names (null for a named test: it does not run);
-one that holds other keys only runs all of them. Null and {} run none.
+Without "watch" all tests run. A watch that names tests runs only those, and of them none that is set to null. A watch
+with other keys only runs all tests. Null and {} run none.
 """
 
 from collections.abc import Mapping
