@@ -58,7 +58,7 @@ def load(data: Buffer) -> tuple[dict[str, NDArray[Any]], Header]:
             f"this state has format {written} of a development version; this one reads format {FORMAT} only"
         )
     if type(written) is not int or written != FORMAT:
-        named = written if type(written) is int and 0 <= written < _FORMATS else "unknown"  # nothing else is repeated
+        named = written if type(written) is int and 0 <= written < _FORMATS else "unknown"  # never repeat other values
         raise ValueError(f"state has format {named}, this version reads {FORMAT}")
     if digest != _digest(arrays, header):
         raise ValueError("state is corrupt: its digest does not match its content")
@@ -93,7 +93,7 @@ def _digest(arrays: Mapping[str, NDArray[Any]], header: Header) -> str:
 
 
 def _read(view: memoryview) -> tuple[dict[str, NDArray[Any]], Header]:
-    """Arrays and header of bytes that ``pieces`` can produce."""
+    """Arrays and header of bytes that ``pieces`` can produce; ``ValueError`` for others."""
     end = _LENGTH_BYTES + min(int.from_bytes(view[:_LENGTH_BYTES], "little"), HEAD_BYTES_MAX)
     try:
         described = json.loads(bytes(view[_LENGTH_BYTES:end]))

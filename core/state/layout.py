@@ -68,10 +68,9 @@ Selection = tuple[Any, ...]
 class Array:
     """One array of a state; ``shape`` has sizes, or names of sizes.
 
-    All its numbers are ``within`` a range; a number b is short for Range(-b, b). ``places`` has ranges of some places
-    along ``axis`` (0 or -1), or of several (a tuple), on top of that; ``ordered`` has pairs of places there, the first
-    of which is never larger than the second. ``at`` is the holder's attribute, by default the array's name in the
-    state.
+    All its numbers are ``within`` a range; a number b is short for Range(-b, b). ``places`` adds ranges for places
+    along ``axis`` (0 or -1), single ones or several (a tuple); ``ordered`` lists pairs of places along it whose first
+    number is never larger than the second. ``at`` is the holder's attribute, by default the array's name in the state.
     """
 
     def __init__(
@@ -216,9 +215,9 @@ class Layout:
         return {self._attributes[name]: declared.unpack(arrays[name]) for name, declared in self.arrays.items()}
 
     def extend(self, holder: object, other: object, places: NDArray[np.int64], side: str = "D") -> None:
-        """Set a holder's arrays from one that is smaller along a side, which is the last one of every array.
+        """Copy the arrays of a holder that is smaller along one side, the last side of every array that has it.
 
-        ``places``: positions of the other's numbers along the side; the rest stays. All other sides are equally long.
+        ``places``: where the other's numbers go along the side; the rest stays. All other sides are equally long.
         """
         for name, declared in self.arrays.items():
             attribute = self._attributes[name]
@@ -241,7 +240,7 @@ class Layout:
 
 
 def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str, ...], sizes: dict[str, int]) -> None:
-    """Refuse another type or shape; a size that was free is known afterwards."""
+    """Refuse another type or shape; a free size is fixed from then on, in ``sizes``."""
     wrong = array.dtype != np.float64 or array.ndim != len(shape)
     if wrong or any(size != sizes.setdefault(side, size) if isinstance(side, str) else size != side
                     for side, size in zip(shape, array.shape, strict=True)):  # fmt: skip
@@ -287,7 +286,7 @@ class Holder:
         self._loaded()
 
     def _loaded(self) -> None:
-        """Compute what follows from the state that has just been loaded; by default nothing does."""
+        """Compute attributes that follow from the state just loaded; by default there are none."""
 
     def _sizes(self, _found: Counts) -> Counts:
         """The sizes of the layout for these counts; by default all are free."""
