@@ -25,6 +25,6 @@ does not need them.
 
 
 def load_kernels() -> None:
-    """Import them, so that no row waits for it; it takes some hundredths of a second, once."""
+    """Import the modules of ``LATER``, so that no row waits for them; takes some hundredths of a second, once."""
     for module in LATER:
         import_module(module)

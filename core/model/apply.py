@@ -6,9 +6,9 @@
 segments that need no special care are learned as one block. This depends only on the entry and the state, so every
 replica does the same. A block gives the same bits as its rows for most learners, and equals them up to round-off for
 wide ones. If the bits are the same, neighbouring entries may be learned as one block, too (``apply_merged``): each
-replica may merge the entries that it happens to read together, and still reaches the state of applying them one by one.
+replica may merge the entries that it happens to read together, and still reaches the same state as one by one.
 
-Challengers do whatever the model accepts, each separately. Clients get the model's own predictions.
+Each challenger takes every step that the model accepts, separately. Clients get the model's own predictions.
 """
 
 from collections.abc import Sequence
@@ -68,10 +68,10 @@ def apply(model: Model, entry: Entry) -> list[Outcome]:
 
 
 def apply_merged(model: Model, merged: MergedRows, first: int) -> tuple[int, Outcome | None]:
-    """Apply neighbouring entries as one block, as far as that gives the bits of applying them one by one.
+    """Apply neighbouring entries as one block, as far as that gives the same bits as applying them one by one.
 
-    Starts at entry ``first``, from 0. Returns the next entry, and the outcomes of the rows before it. Returns ``first``
-    and changes nothing if that entry must be applied separately.
+    Starts at entry ``first``, counted from 0. Returns the next entry, and one outcome for all rows before it. If entry
+    ``first`` must be applied separately, changes nothing and returns ``first`` and None.
     """
     stop = first
     if row_exact(model):
@@ -125,7 +125,7 @@ def _learn(model: Model, segments: Sequence[Rows], entry_position_of: EntryPosit
 
 
 def _rows_of(segments: Sequence[Rows]) -> BlockRows:
-    """The rows of segments that are learned as one block; only a segment in its own block may skip rows."""
+    """The rows of segments that are learned as one block; only a segment that is a block by itself may skip rows."""
     first = segments[0]
     returned: list[ServedPrediction | None] | None
     if len(segments) == 1 and not first.skip:
@@ -146,7 +146,7 @@ def _rows_of(segments: Sequence[Rows]) -> BlockRows:
 
 
 def _outside(segments: Sequence[Rows]) -> Sequence[Any] | None:
-    """The prediction of a model outside for each row, None if it has none; None if it has none for any row."""
+    """The outside model's prediction for each row, None for rows without one; None if no row has one."""
     if all(rows.outside is None and (rows.served is None or rows.served.outside is None) for rows in segments):
         return None
     found = list[Any]()
@@ -165,14 +165,14 @@ def _column(given: Sequence[Floats | None]) -> Floats | None:
 
 
 def _accept(model: Model, rows: Rows) -> str | None:
-    """Set the space if this segment proposes it, or is of the one that was dropped while it was in flight; refuse what
-    earlier entries have made impossible.
+    """Set the space if this segment proposes it, or was in flight when its space was dropped; returns the refusal of a
+    segment that earlier entries have made impossible, else None.
     """
     switching, space = model.own.switching, None
-    # Without a space no learner could be told of a class that a row brings, not even one that is only scored.
+    # Without a space, no learner can add a class that a row brings, even if the row is only scored.
     scored = switching.now is not None and rows.served is not None and rows.space in switching.retired_spaces
     if rows.space not in switching.routes and not scored:
-        # Every phase has a route for its own space: rows that are accepted without one are the first.
+        # Every phase has a route for its own space, so rows that are accepted without a route are the first.
         assert switching.now is None or switching.now.schema.id != rows.space
         if switching.now is None and rows.features is not None:
             space = Schema(rows.features)
@@ -186,7 +186,7 @@ def _accept(model: Model, rows: Rows) -> str | None:
         for parts in model.learners:
             assert not len(parts.labels)
             switching = Switching(parts.config, space)
-            switching.remember(parts.switching)  # those before a reset, or before a restored state
+            switching.remember(parts.switching)  # spaces before a reset or a restored state
             parts.enter(switching)
     return None
 
@@ -246,7 +246,7 @@ def _step(model: Model, segment: _Step, learner_id: str) -> Outcome:
 
 
 def _switch(model: Model, segment: Switch) -> Outcome:
-    """Make a step in a change of features; the warning is that of the model's own learner."""
+    """Take a step in a change of features; the outcome has the warning of the model's own learner."""
     if (refusal := model.own.switching.refusal(segment.action, segment.features)) is not None:
         raise Conflict(refusal)
     warnings, classes = [], len(model.labels)
@@ -280,7 +280,7 @@ def _map(model: Model, segment: Overlap) -> Outcome:
 
 
 def _reset(model: Model) -> None:
-    """Back to a state without learned rows; after a change of features, with the new ones."""
+    """Return to a state without learned rows; after a change of features, the new ones stay."""
     model.own = _reset_parts(model.own)
     for one in model.challengers.values():
         one.parts = _reset_parts(one.parts)
@@ -298,7 +298,7 @@ def _reset_parts(parts: LearnerParts) -> LearnerParts:
 
 
 def _restore(model: Model, segment: Restore, learner_id: str) -> None:
-    """Continue with the learners of the saved state; the drift events stay, and so do spaces that tracked rows have."""
+    """Continue with the learners of the saved state; drift events stay, and earlier spaces are remembered."""
     restored = _restored(model, segment, learner_id)
     for parts in restored.learners:
         parts.switching.remember(model.own.switching)
@@ -314,7 +314,7 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
         restored, _ = save.from_bytes(segment.state)
     except ValueError as error:
         raise Conflict(str(error)) from error
-    # A snapshot is the model's own: it may be older than a promotion.
+    # A snapshot is of this model, but may have another configuration if it is older than a promotion.
     if segment.source == "import" and not interchangeable(restored.config, model.config):
         raise Conflict("the state is of a model with another configuration")
     of_another_log = segment.source == "import" and (restored.challengers or restored.own.learner_id)
@@ -329,7 +329,7 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
 
 
 def _configure(model: Model, segment: Configure) -> None:
-    """Switch to another configuration; with other costs, differences would mix different losses, so they restart."""
+    """Switch to another configuration; if costs change, comparisons restart, as they would mix different losses."""
     try:
         changes = plan_change(model, segment.changes)
     except (Invalid, Conflict) as error:
@@ -344,7 +344,7 @@ def _configure(model: Model, segment: Configure) -> None:
 def _change(parts: LearnerParts, change: LearnerChange) -> None:
     """Switch one learner to another configuration, if it differs.
 
-    Other class costs change which predictions are errors: the error-rate test restarts, or it would find a drift.
+    New class costs change which predictions are errors: the error-rate test restarts, or it would report a drift.
     """
     if not change.fields:
         return

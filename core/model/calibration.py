@@ -1,8 +1,8 @@
 r"""Calibration of a learner's probabilities on the stream: predictions of 70 % should come true 70 % of the time.
 
 Learners are over- or underconfident in different ways: least squares has no probabilities, Gaussian densities
-exaggerate, and a model that the data have left behind is wrong systematically. Between the learner's probabilities p_k
-over the K >= 2 classes seen and the answer (class_answers.py) stand a prior for rare classes and two corrections, each
+exaggerate, and a model that the data have left behind is wrong systematically. The learner's probabilities p_k over the
+K >= 2 classes seen become those of the answer (class_answers.py) by a prior for rare classes and two corrections, each
 of which takes one Newton step per row on the log loss of its a-priori probabilities.
 
 **The prior.** A learner treats a class that has just appeared like any other: its scores begin at zero, or at the mean
@@ -11,41 +11,41 @@ mistyped label would affect many predictions. So the probabilities p_k of K clas
 multiplied by
 
     rho_k = min(1, K (n_k + 1) / (n + K))                 Laplace's share (n_k + 1) / (n + K), over the even one, 1 / K
-    p_k <- p_k rho_k^(1 / n_k^2) / sum                    n_k counts as 1 at least
+    p_k <- p_k rho_k^(1 / n_k^2) / sum                    with n_k at least 1
 
-After one row a class keeps about 2 K / n of the learner's probability, two rows the fourth root of as little: that they
-came says more than that they had not come before, and the learner learns from each of them. After ten rows rho_k
-counts as a hundredth power; a class that is rare for good is as probable as the learner says.
+After one row a class keeps about 2 K / n of the learner's probability, after two rows about the fourth root of that:
+that they came says more than that none had come before, and the learner learns from each of them. After ten rows, the
+exponent of rho_k is 1 / 100; a class that stays rare is as probable as the learner says.
 
-**One slope** a on their logarithms l_k = ln max(p_k, 1e-9), y the row's class:
+**One slope** a on the logarithms l_k = ln max(p_k, 1e-9), with y the row's class:
 
     s_k ~ exp(a l_k + ln(rho_k) / n_k^2)
     H <- min(H + sum_k s_k l_k^2 - (sum_k s_k l_k)^2, 2000)                   curvature; from H = 1
     a <- a + (l_y - sum_k s_k l_k) / H                                        from a = 1, within [.02, 20]
 
-**An offset of the log odds** z = ln(s / (1 - s)), which depends on them: d(z) is linear between 17 knots, equally far
-apart in u(z) = sign(z) ln(1 + |z| / .2), that is densest where classes are equally probable, up to z = +-8.
+**An offset of the log odds** z = ln(s / (1 - s)), which depends on z: d(z) is linear between 17 knots up to z = +-8,
+equally spaced in u(z) = sign(z) ln(1 + |z| / .2), that is, densest where classes are equally probable.
 
     r = 1 / (1 + exp(-(z + d(z))))
-    H_j <- min(H_j + w_j r (1 - r), h)         j the two knots next to z, w_j what each counts for
+    H_j <- min(H_j + w_j r (1 - r), h)         j the two knots next to z, w_j the weight of each
     d_j <- d_j + w_j (t - r) / (g + H_j)       t = 1 if the class came true, else 0; g = 1
 
-Two classes have one d, of the second one that appeared: one may be rare; h = 2. It may change which one is more
-probable. It stays while other classes have 1 % of the rows at most: s_1 / (s_0 + s_1) is corrected, and the first two
-share so what they have together. With more classes all share one d, which then starts again, h = 30; each class is
+Two classes have one d, that of the second one to appear (one may be rare), with h = 2. It may change which one is more
+probable. It is kept while other classes have at most 1 % of the rows: s_1 / (s_0 + s_1) is corrected, which divides the
+joint probability of the first two. With more classes, all share one d, which starts again, with h = 30; each class is
 corrected against the others where s_k is .001 or more, and the r_k are normalised. Here z + d(z) is kept increasing,
-and with it the order of the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above
+which keeps the order of the classes: between the knots u_j and u_j+1, d_j+1 - d_j is held above
 -.98 (u_j+1 - u_j) min |dz/du|.
 
-A mixture of experts that are calibrated themselves has little to correct, and loses by correcting it quickly. For it
-calibration is *slow*: h = 30, g = 5, and the slope begins at H = 20.
+A mixture of calibrated experts needs little correction, and quick corrections make it worse. Its calibration is
+*slow*: h = 30, g = 5, and the slope begins at H = 20.
 
 The limits of H make it forget by information, not by the number of rows: a thousand rows without a single one of a
 rare class say little about it. A row of weight c, relative to the largest recent one (core.numerics.weighting), counts
 c times.
 
 Source: the share: Laplace's rule of succession; one slope: Guo, Pleiss, Sun, Weinberger: On Calibration of Modern
-Neural Networks, ICML 2017; corrections that go on with the stream: Kuleshov, Ermon: Estimating Uncertainty Online
+Neural Networks, ICML 2017; corrections that continue with the stream: Kuleshov, Ermon: Estimating Uncertainty Online
 Against an Adversary, AAAI 2017.
 """
 
@@ -118,7 +118,7 @@ def others_are_rare(order: Ints, counts: Floats, rows: float, classes: int) -> b
 
 @njit(cache=True, nogil=True)
 def _odds(share: float) -> float:
-    """Log odds of a share, which counts within 1e-9 and 1 - 1e-9."""
+    """Log odds of a share, which is clipped to [1e-9, 1 - 1e-9]."""
     inside = min(max(share, _SHARE_MIN), 1.0 - _SHARE_MIN)
     return math.log(inside / (1.0 - inside))
 
@@ -147,14 +147,14 @@ def _corrected(z: float, c: Floats) -> float:
 
 @njit(cache=True, nogil=True)
 def _odds_of_two(s: Floats) -> float:
-    """Log odds of the second class against the first, whatever others there are."""
+    """Log odds of the second class against the first, ignoring all others."""
     both = s[0] + s[1]
     return _odds(s[1] / both) if both > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
 def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s: Floats, r: Floats) -> None:
-    """Row i of p (n, K): its logarithms l (K,), with slope and log priors (K,), s (K,), and calibrated, r (K,)."""
+    """Write l, s (with slope and log priors) and the calibrated r, each (K,), for row i of p (n, K)."""
     K = p.shape[1]
     for k in range(K):
         logs[k] = math.log(max(p[i, k], _SHARE_MIN))
@@ -167,7 +167,7 @@ def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s:
         r[0] = 1.0 - r[1]
     elif K > 2 and not c[SHARED]:
         raised = s[1] * math.exp(_offset(_odds_of_two(s), c))
-        scale = (s[0] + s[1]) / (s[0] + raised) if raised > 0.0 else 1.0  # 1 to the bit without an offset
+        scale = (s[0] + s[1]) / (s[0] + raised) if raised > 0.0 else 1.0  # exactly 1 without an offset
         r[0], r[1] = s[0] * scale, raised * scale
     elif K > 2:
         total = 0.0
@@ -207,9 +207,9 @@ def _step(z: float, came: bool, c: Floats, weight: float, slow: bool) -> None:
 
 @njit(cache=True, nogil=True)
 def fit_row(y: int, c: Floats, logs: Floats, s: Floats, weight: float, rare: bool, slow: bool) -> None:
-    """The calibration c after a row of class y < K; l and s (K,) as ``calibrate_row`` left them.
+    """Update the calibration c by a row of class y < K; l and s (K,) are as ``calibrate_row`` left them.
 
-    ``rare``: whether all classes but the first two are; ``slow``: as of ``fresh``.
+    ``rare``: whether all classes after the first two are rare; ``slow``: as in ``fresh``.
     """
     K, mean, square, counts = s.shape[0], 0.0, 0.0, relative(weight, c, HEAVIEST)
     for k in range(K):

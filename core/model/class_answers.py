@@ -1,26 +1,26 @@
 r"""The answer for a row: from a learner's prediction over the classes it has seen to probabilities of the labels.
 
-Learners know classes by index, in the order in which they appeared. Answers, scores and counts are over K labels: those
-that the configuration declares, in its order, or without a declaration those seen, in the order in which they appeared.
+Learners know classes by index, in the order in which they appeared. Answers, scores and counts are over K labels: the
+declared ones, in the order of the configuration, or else those seen so far, in the order in which they appeared.
 With p_k the learner's probability of label k, calibrated (calibration.py; 0 for a class not seen yet), and n the rows
 learned before,
 
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
 
 The prior counts as one row, shared equally among the labels, against the n rows behind the learner. So the labels are
-equally probable before the first row, and no probability is ever 0 or 1; for K = 1 the rest is of an unknown label.
+equally probable before the first row, and no probability is ever 0 or 1; for K = 1 the rest is for unknown labels.
 
-The answer is the label with the least expected cost, the first one of equals: with c_k the cost of missing label k
-(``class_costs``), or 1,
+The answer is the label with the least expected cost, the first if several are equal: with c_k the cost of missing label
+k (``class_costs``), or 1,
 
     argmin_k sum_{j != k} c_j q_j = argmax_k c_k q_k
 
-Without costs that is the most probable label. Of two labels, it need not be the learner's class once the stream has
+Without costs that is the most probable label. With two labels, it may not be the learner's class once the stream has
 shown that the learner errs. With ``variant: "paper"`` the answer is the learner's class, whatever it costs.
 
-Labels that are *retired* have vanished: they stay labels of the learner and of the metrics, but are not answered, and
-have no probability; the others share it in proportion. A row with such a label is scored as if it were in use. Without
-declared labels the row brings it back: from the next row on it is in use.
+Labels that are *retired* have vanished: they stay labels of the learner and of the metrics, but are never answered and
+have no probability; the others share theirs in proportion. A row with such a label is scored as if the label were in
+use. Without declared labels, the row brings it back: from the next row on it is in use.
 
 A row with a new label is answered without that label, and scored as if it had been one of the K. Where no label is
 known at all (the first row of a model that declares none) there is no answer, and nothing is scored.
@@ -68,7 +68,7 @@ _NO_WEIGHTS = np.empty(0)
 
 @njit(cache=True, nogil=True)
 def _answer(r: Floats, order: Ints, costs: Floats, gone: Ints, known: int, rows: float, q: Floats) -> int:
-    """Probabilities of a row into q (K,), from the learner's calibrated ones, r (classes,); the index of the answer."""
+    """Write a row's probabilities to q (K,), from the learner's calibrated r (classes,); returns the answer's index."""
     K = q.shape[0]
     mass = max(1.0 / (rows + 1.0), MASS_MIN)
     for k in range(K):
@@ -97,8 +97,8 @@ def answer_rows(
     """The answers for n rows that are predicted together: labels (n,), -1 for none, and probabilities (n, K).
 
     p (n, classes), order (classes,)   the learner's probabilities; the label of each class
-    costs (K,), counts    of missing each label, (0,): all alike; rows of each label, later ones have none
-    gone (K,)             1 for labels that are retired; (0,): none are
+    costs (K,), counts    of missing each label, (0,): all equal; rows of each label, labels after these have none
+    gone (K,)             1 for retired labels; (0,): there are none
     labels, rows          K; rows that the model has learned
     """
     n = p.shape[0]
@@ -123,19 +123,19 @@ def _absorb(
     classes: Floats, confusion: Floats, scores: Floats, ring: Floats, history: Floats, fading: float, predicted: Ints,
     labels: Ints, facts: Floats, errors: Floats,
 ) -> bool:  # fmt: skip
-    """The answers for n rows, each from before it was learned, and their scores; the calibration learns from them.
+    """The answers for n rows, each from before its row was learned, and their scores; the calibration learns from them.
 
         value (n,), p (n, classes)   the learner's a-priori classes, -1 for none, and their probabilities
-        truth, weights (n,)          the classes that came; weights of the rows, or (0,): every row counts once
-        order (classes,)             the label of each class, those of ``truth`` among them
-        costs, gone (K,)             of missing each label, (0,): all alike; 1 for those that are retired, (0,): none
-        slow, own                    as of ``calibration.fresh``; whether the learner's class is the answer
-        fits, known                  whether the calibration learns; how many labels could be answered, the first ones
-        rows, counts                 learned before them; whether they are counted in the metrics' arrays, which follow
+        truth, weights (n,)          the true classes; weights of the rows, or (0,): every row counts once
+        order (classes,)             the label of each class, including the classes of ``truth``
+        costs, gone (K,)             of missing each label, (0,): all equal; 1 for retired labels, (0,): none
+        slow, own                    as in ``calibration.fresh``; whether the learner's class is the answer
+        fits, known                  whether the calibration learns; how many of the first labels can be answered
+        rows, counts                 rows learned before; whether the metrics' arrays, which follow, count these
         predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
-        facts (FACTS, n), errors     of core.metrics.class_kernels and of ``Scored``, written
+        facts (FACTS, n), errors     as in core.metrics.class_kernels and ``Scored``, written
 
-    False if the metrics cannot count the rows, and then they have not changed. ``IndexError`` for an unknown class.
+    Returns False, with the metrics unchanged, if they cannot count the rows. ``IndexError`` for an unknown class.
     """
     seen, q = classes[SEEN].copy(), np.empty(classes.shape[1])
     priors, logs, s, r = np.empty((4, p.shape[1]))
@@ -170,8 +170,8 @@ def _absorb(
 class ClassAnswers(Holder):
     """The answers of a classifier, a state machine over its rows.
 
-    ``seen`` are the classes seen, by index; ``add`` adds to it. ``labels`` are those of the answers: the declared ones,
-    or ``seen`` itself. ``retired`` ones are not answered; ``in_use`` are the others, which may be ``labels`` itself.
+    ``seen`` has the classes seen, by index; ``add`` adds one. ``labels`` are those of the answers: the declared ones or
+    ``seen`` itself. ``retired`` ones are not answered; ``in_use`` are the others, ``labels`` itself if none is retired.
     """
 
     layout = LAYOUT
@@ -208,12 +208,12 @@ class ClassAnswers(Holder):
         return self._costs if self._costs.size else None
 
     def retire(self, labels: Sequence[Label]) -> None:
-        """Leave some of ``labels``, and no others, out of the answers; at least two have to be left."""
+        """Leave exactly these of ``labels`` out of the answers; at least two others must be left."""
         self.retired = tuple(labels)
         self._arrange()
 
     def return_labels(self, labels: Sequence[Label]) -> None:
-        """Bring retired labels back that rows have, if rows can."""
+        """Bring back the retired labels that rows have; declared labels stay retired."""
         if self.returning:
             back = LabelSet(labels)
             self.retire([label for label in self.retired if back.index(label) < 0])
@@ -225,7 +225,7 @@ class ClassAnswers(Holder):
         return index
 
     def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
-        """The classes of n labels, (n,), -1 for unseen ones; and whether all have been seen, and none returns."""
+        """The classes of n labels, (n,), -1 for unseen ones; and whether all were seen before, and no label returns."""
         if len(labels) == 1 and (index := self.seen.index(labels[0])) >= 0:
             return self._classes[index : index + 1], index not in self.returning
         found = self.seen.find(labels)
@@ -246,7 +246,7 @@ class ClassAnswers(Holder):
         return shares if self.in_use is self.labels else np.ascontiguousarray(shares[:, self._gone == 0])
 
     def named(self, values: NDArray[Any]) -> list[Any]:
-        """Answers as labels, None where there is none, or one that is no longer known: -1 and -2."""
+        """Answers as labels: None for -1, no answer, and for -2, a label that is no longer known."""
         return [*map([*self.labels.labels, None, None].__getitem__, values.tolist())]
 
     def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
@@ -271,9 +271,9 @@ class ClassAnswers(Holder):
         """Score rows, tracked ones by what was returned; the calibration learns from them.
 
         ``prediction`` is the learner's, for each row from before it was learned; None: there was none. ``truth`` (n,)
-        are class indices. Of ``rows`` the weights and the returned predictions are read. ``new``: the class of the one
-        row has just been added, and the prediction was made without it. ``fits``: the model that predicts is the one
-        that calibration is of.
+        are class indices. Only the weights and returned predictions of ``rows`` are read. ``new``: the class of the one
+        row has just been added, and the prediction was made without it. ``fits``: whether the calibration learns, that
+        is, whether it belongs to the model that made the prediction.
         """
         metrics, n, K = self.metrics, len(truth), len(self.labels.labels)
         (predicted, labels), facts, errors = np.empty((2, n), np.int64), np.empty((FACTS, n)), np.empty(n)
@@ -312,9 +312,9 @@ class ClassAnswers(Holder):
     def _by_returned(
         self, predicted: Ints, labels: Ints, facts: Floats, returned: Returned, scored: int = 0
     ) -> tuple[Ints, Floats, Ints]:
-        """Tracked rows by what was returned, where the next row is not counted yet, or ``scored`` rows before it are.
+        """Score tracked rows by what was returned; ``scored``: how many of the rows the metrics have already counted.
 
-        Returns labels that were returned (n,), facts (FACTS, n), and what the two baselines predicted then, (n, 2).
+        Returns the returned labels (n,), facts (FACTS, n), and what the two baselines predicted then, (n, 2).
         """
         predicted, facts, rows = predicted.copy(), facts.copy(), self.metrics.rows - scored
         baselines = np.full((len(returned), 2), AS_NOW)
@@ -335,10 +335,10 @@ class ClassAnswers(Holder):
         return predicted, facts, baselines
 
     def _shares_returned(self, one: ServedPrediction, rows: int, label: int) -> Floats:
-        """The probabilities that were returned, (K,), in terms of the labels of now, after so many rows.
+        """The returned probabilities (K,), in terms of the present labels, after ``rows`` rows.
 
-        Labels that were not known then share equally what the others leave to 1; where there are any, all are smoothed
-        as they would be now. Those that are retired have nothing, unless it is the one that came, of index ``label``.
+        Labels that were not known then, except retired ones other than the true label, ``label``, share equally what
+        the others leave to 1; if there are any, all probabilities are smoothed as they would be now.
         """
         known = {self.labels.index(label): share for label, share in one.probabilities or ()}
         known.pop(-1, None)

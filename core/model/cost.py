@@ -61,7 +61,7 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
     for segment in segments:
         if isinstance(segment, Rows):
             learned += len(segment.X)
-            if model.own.switching.now is not None:  # it has a space: it builds nothing
+            if model.own.switching.now is not None:  # rows build nothing in a model that has a space
                 continue
         elif isinstance(segment, Overlap):
             mapped += len(segment.X)
@@ -118,7 +118,7 @@ def _bytes_to_build(model: Model, segment: Segment) -> int:
 
 
 def _bytes_to_challenge(model: Model, segment: Challenge) -> int:
-    with suppress(Invalid):  # the model has changed meanwhile: it will be refused
+    with suppress(Invalid):  # the model has changed meanwhile: the challenger will be refused
         config, space = challenging(model.config, segment.config), model.prediction_schema
         built = 0 if space is None else config.state_bytes(space.width, max(2, len(model.labels)))
         return built if config.algorithm.loaded and loaded() else built + LOAD_BYTES

@@ -4,7 +4,7 @@ Alarms of one drift are one episode (core.drift.outbox), and the model only acts
 
 A model that only reports drift learns whole blocks. One that resets or forgets must do so at the exact row, however
 clients batch their rows: it learns up to the next row at which a test can fire, which the labels alone determine
-(core.drift.detector), and row by row where the learner makes tests of its own.
+(core.drift.detector), and row by row if the learner itself runs tests.
 
 After an action all windows start empty: the errors of a model just after a reset are not a drift.
 """
@@ -27,7 +27,7 @@ _ONE_CLASS = np.zeros(1, dtype=np.int64)
 
 
 def _one_class(truth: NDArray[Any]) -> Ints:
-    """The class in which rows (n,) of a regression are tested."""
+    """Class indices (n,) of rows of a regression, which are tested as one class."""
     return _ONE_CLASS if len(truth) == 1 else np.zeros(len(truth), dtype=np.int64)
 
 
@@ -54,7 +54,7 @@ class DriftResponse:
     def configure(self, config: Config, schema: Space) -> None:
         """Continue with another configuration: tests that stay keep their windows, new ones start empty.
 
-        The episode goes on.
+        The episode continues.
         """
         before, tests = self.detector, self._tests
         self._follow(config)

@@ -1,4 +1,4 @@
-r"""Why a model predicts what it predicts: what each feature of a row contributes to the score of the answer.
+r"""Why a model makes a prediction: how much each feature of a row contributes to the score of the answer.
 
 The score is what clients see: the number, or the log odds ln(q / (1 - q)) of the predicted class against the rest, with
 its calibrated probability q. The background is the mean m of a sample of the learned rows (core.features.row_sample).
@@ -37,12 +37,12 @@ _CANCELS = 1e-6
 
 
 class Explanation(NamedTuple):
-    """Contributions by feature, then by lagged feature; together with ``base`` they are the score."""
+    """Contributions by feature, then by lagged feature; together with ``base`` they add up to the score."""
 
     base: float
     contributions: dict[str, float]
     sampled: bool  # whether the score is not a sum over features, so that contributions come from evaluations
-    values: dict[str, float | None]  # of lagged features of one column; others are the client's
+    values: dict[str, float | None]  # of lagged features of one column, else None; clients know the others
 
 
 def explain(parts: LearnerParts, raw: Floats) -> Explanation:
@@ -60,9 +60,9 @@ def explain(parts: LearnerParts, raw: Floats) -> Explanation:
 
 
 def explain_sparse(parts: LearnerParts, psi: Floats, values: Mapping[str, float]) -> Explanation:
-    """The explanation of a row of names and values, psi (1, d) when it is projected; absent names are 0.
+    """The explanation of a row of names and values, whose projection is psi (1, d); absent names are 0.
 
-    With more than two classes, contributions are those of the score as it changes at this row.
+    With more than two classes, contributions follow the gradient of the score at this row.
     """
     space = parts.space_model
     assert isinstance(space.schema, SparseSchema)
@@ -134,7 +134,7 @@ def _background(space: SpaceModel, x: Floats) -> tuple[Floats, Floats]:
 class _Score:
     """The score of the answer for an encoded row x (1, D), as a function of rows (n, D): numbers, or log odds (n,).
 
-    ``k``: the index of the answer's label, of which the log odds are; -1 without an answer.
+    ``k``: the index of the answer's label, whose log odds these are; -1 without an answer.
     """
 
     def __init__(self, parts: LearnerParts, x: Floats) -> None:
@@ -153,7 +153,7 @@ class _Score:
         return self._parts.answers.of(self._space.predict_encoded(X))
 
     def own(self, X: Floats) -> Floats:
-        """The learner's own score, before it is held or calibrated; with two classes that of the second one."""
+        """The learner's own score, neither held nor calibrated; with two classes, that of the second one."""
         found = self._space.predict_encoded(np.ascontiguousarray(X))
         if found.probabilities is None:
             return np.asarray(found.value, np.float64)
@@ -190,7 +190,7 @@ def _contributions(
 
 
 def _in_units_of(f: _Score, own: Floats, x: Floats, m: Floats, groups: list[Ints]) -> Floats:
-    """Contributions (d,) to the learner's own score as contributions to f, which is a function of it.
+    """Rescale contributions (d,) to the learner's own score to contributions to f, which is a function of it.
 
     If they cancel, the change of f divided by their sum says nothing; then the positive ones alone give the scale.
     """
@@ -208,7 +208,7 @@ def _in_units_of(f: _Score, own: Floats, x: Floats, m: Floats, groups: list[Ints
 
 
 def _direction(parts: LearnerParts, coefficients: Floats, psi: Floats, k: int) -> Floats | None:
-    """The weights (d,) of the score of label k: with several classes those with which it changes at this row."""
+    """The weights (d,) of the score of label k; with several classes, the score's gradient at this row."""
     if parts.regression:
         return np.asarray(coefficients[0])
     label = parts.answers.labels.labels[k] if k >= 0 else None

@@ -1,7 +1,7 @@
-"""Labelled rows: each learner of a model predicts, then learns them, its predictions are tested for drift, and
+"""Labelled rows: each learner of a model predicts, then learns them; its predictions are tested for drift, and
 challengers are compared.
 
-Rows are cut where a class appears for the first time, or returns: its first row is predicted without it. If the model
+Blocks are cut where a class appears for the first time, or returns: its first row is predicted without it. If the model
 acts on drift, they are also cut at every row that can raise an alarm.
 
 Challengers are further learners of the model's rows, in the same order. A challenger starts with the row after the
@@ -9,8 +9,8 @@ entry that adds it: in the present feature space, with the classes seen so far, 
 every step of the model: rows, changes of features, settings, resets. A promotion makes the challenger the model's own
 learner, and the former one the challenger "previous".
 
-The predictions of a model outside Onepass come with the rows. They are compared with the model's, or judged alone by an
-``observer``, whose answers they are.
+The predictions of a model outside Onepass come with the rows. They are compared with the model's own. An ``observer``
+has none of its own: it takes them as its answers and only judges them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
     prediction then replaces one that it did not make itself. Raises ``ValueError`` for rows that are not of this space.
     """
     answers, route, response = parts.answers, parts.switching.routes.get(space), parts.drift_response
-    if rows.returned is not None:  # without a route no learner can predict now: the returned one counts for all
+    if rows.returned is not None:  # without a route no learner can predict now: all use the returned predictions
         returned = predicted_by(parts.learner_id, rows.returned, or_returned=own or route is None)
         lags = None if route is None else route.returned_lags([None if one is None else one.lags for one in returned])
         rows = replace(rows, returned=returned, lags=lags)
@@ -62,7 +62,7 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
 
 
 def _score_only(parts: LearnerParts, rows: BlockRows) -> Scored:
-    """Score tracked rows of a space that is gone by the returned predictions; or score no rows."""
+    """Score tracked rows of a space that is gone by the returned predictions; there may be no rows."""
     if not parts.regression:
         for label in rows.labels:
             if parts.labels.index(label) < 0:
@@ -140,9 +140,9 @@ TEST_EVERY = 100  # challengers are promoted automatically only after rows whose
 
 
 def learn_together(model: Model, space: str, rows: BlockRows, entry_position_of: EntryPositionOf) -> Scored:
-    """Let all learners learn the rows, cut after each at which a challenger may be promoted by itself.
+    """Let all learners learn the rows, cut after each row at which a challenger may be promoted automatically.
 
-    Returns the scores of what was returned. Whatever concerns the model's own learner is done before a promotion.
+    Returns the scores of the returned predictions. Scores and alarms are dealt with before a promotion.
     """
     if not model.challengers:
         alone = learn_rows(model.own, space, rows, own=True)
@@ -192,7 +192,7 @@ def _comparable(returned: Returned, *learners: LearnerParts) -> Floats:
 
 
 def _score_returned(model: Model, rows: BlockRows, scored: Scored) -> Scored:
-    """Compare the own learner's scores with those of the model outside; return the scores of what clients were told."""
+    """Compare the own learner's scores with the outside model's; return the scores of the returned predictions."""
     if rows.outside is not None or model.outside is not None:
         score_outside(model, rows, scored)
     if rows.returned is not None and any(one is not None and one.by != model.own.learner_id for one in rows.returned):
@@ -267,7 +267,7 @@ def promotable(challengers: Mapping[str, Challenger]) -> str | None:
 
 
 def promote(model: Model, name: str, why: str) -> None:
-    """Make a challenger the model's own learner, and the former one the challenger ``PREVIOUS``; the marks stay."""
+    """Make a challenger the model's own learner, and the former one the challenger ``PREVIOUS``; marks are kept."""
     former, model.own = model.own, model.challengers.pop(name).parts
     former.metrics.hand_marks(model.own.metrics)
     model.challengers.pop(PREVIOUS, None)
@@ -290,7 +290,7 @@ def compare_anew(model: Model) -> None:
 
 
 def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
-    """Rows of an observer, whose answers are what the model outside predicted."""
+    """The rows of an observer, with the outside model's predictions as its answers."""
     outside, by = rows.outside or [None] * len(rows.raw), model.own.learner_id
     return replace(rows, returned=[ServedPrediction(prediction, by=by) for prediction in outside])
 
@@ -298,7 +298,7 @@ def judged_outside(model: Model, rows: BlockRows) -> BlockRows:
 def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
     """Score the predictions of the model outside on rows that were just learned, from the first that it predicted."""
     answers, truth, own, outside = model.own.answers, scored.truth, scored.losses, rows.outside
-    if rows.returned is not None:  # not compared where another learner's prediction was returned, and it made none
+    if rows.returned is not None:  # rows that the own learner did not predict when they were tracked are not compared
         own = own + _comparable(rows.returned, model.own)
     if outside is None:
         outside = [None] * len(truth)
@@ -320,6 +320,6 @@ def score_outside(model: Model, rows: BlockRows, scored: Scored) -> None:
     if answers.costs is not None:
         costs = answers.costs[truth] / model.config.cost_max
         own, paired = own * costs, paired * costs
-    if model.config.algorithm.observes:  # its own losses are those of the model outside
+    if model.config.algorithm.observes:  # an observer's losses are those of the outside model
         own = np.full(len(truth), np.nan)
     model.outside.absorb(theirs, (paired, own), numbers, before=model.rows - len(truth))

@@ -26,7 +26,7 @@ from core.switching.space_model import SpaceModel
 
 @dataclass(eq=False, slots=True)
 class LearnerParts(Nested):
-    """One learner of a model's rows with all that belongs to it: the model's own, or a challenger's."""
+    """One learner of a model's rows, the model's own or a challenger's, with everything that belongs to it."""
 
     config: Config
     switching: Switching  # the feature spaces, and the models that learn their rows
@@ -74,7 +74,7 @@ class LearnerParts(Nested):
 
     @property
     def regression(self) -> bool:
-        """Whether rows have numbers, not classes."""
+        """Whether labels are numbers, not classes."""
         return self.answers.regression
 
     @property
@@ -117,7 +117,7 @@ class Challenger:
 
     parts: LearnerParts
     promote: PromotionPolicy = "never"  # whether it is promoted automatically
-    difference: PairedDifference = field(default_factory=PairedDifference)  # model minus challenger, since both began
+    difference: PairedDifference = field(default_factory=PairedDifference)  # losses of the model minus the challenger's
 
 
 @dataclass(eq=False, slots=True)
@@ -126,8 +126,8 @@ class Model:
 
     own: LearnerParts  # the learner whose predictions are returned
     challengers: dict[str, Challenger] = field(default_factory=dict)  # by name, in the order in which they were added
-    outbox: Outbox = field(default_factory=Outbox)  # events to be published; resets and restores leave it alone
-    unknown: dict[str, int] = field(default_factory=dict)  # by feature, learned values that are no declared category
+    outbox: Outbox = field(default_factory=Outbox)  # events to be published; resets and restores keep it
+    unknown: dict[str, int] = field(default_factory=dict)  # by feature: number of learned values that are undeclared
     outside: OutsideScores | None = None  # scores of a model outside Onepass; None until it predicts a row
     due_rows: int = 0  # rows learned as the label of ``labels_due``
 
@@ -166,7 +166,7 @@ class Model:
 
     @property
     def regression(self) -> bool:
-        """Whether rows have numbers, not classes."""
+        """Whether labels are numbers, not classes."""
         return self.own.answers.regression
 
     @property

@@ -1,8 +1,8 @@
 """The answers of a regression: predictions held near the labels so far (core.features.label_range), and intervals.
 
-There is one range, whichever makes the prediction: a learner, or the experts after a change of features. What they
-learn is not held. A tracked row, whose label comes late, is scored by what was returned to the client, and the baseline
-by what it predicted at that moment.
+There is one range, whether a single learner predicts or the experts after a change of features. Only predictions are
+held, not what is learned. A tracked row, whose label comes late, is scored by what was returned to the client, and the
+baseline by what it predicted at that moment.
 """
 
 from typing import Any
@@ -53,7 +53,7 @@ def _absorb(
     ring: Floats, history: Floats, fading: float, rows: int, alphas: Floats, weights: Floats, levels: Floats,
     ordered: Floats, residuals: Floats, bits: Floats, faded: float,
 ) -> int:  # fmt: skip
-    """``_hold``, and in the same call the metrics and the intervals, unless the metrics are not ``DONE``."""
+    """``_hold``, the metrics and, if those are ``DONE``, the intervals in one call; returns the metrics' result."""
     _hold(values, y, span, losses)
     done = absorb_rows(values, y, AS_IT_IS, scalars, series, errors, ring, history, fading)
     if done == DONE:
@@ -79,7 +79,7 @@ class NumberAnswers(Holder):
         self.seen = self.labels = seen
 
     def truth_of(self, labels: Any) -> tuple[NDArray[Any], bool]:
-        """The labels of n rows, (n,), and that no class is new."""
+        """The labels of n rows, (n,), and True, because no class is new."""
         return np.ascontiguousarray(labels, dtype=np.float64), True
 
     def of(self, prediction: Prediction) -> Prediction:
@@ -106,8 +106,8 @@ class NumberAnswers(Holder):
     ) -> Scored:
         """Score rows, tracked ones by what was returned; the range and the intervals learn from them.
 
-        See ``ClassAnswers.absorb``: ``truth`` are numbers, predictions are held in place, ``new`` and ``fits`` are of
-        classes.
+        See ``ClassAnswers.absorb``. Here ``truth`` are numbers, predictions are held in place, and ``new`` and ``fits``
+        are ignored.
         """
         del new, fits
         metrics, intervals, n = self.metrics, self.intervals, len(truth)
@@ -139,7 +139,7 @@ class NumberAnswers(Holder):
         return self._by_returned(scored, returned)[0]
 
     def _by_returned(self, scored: Scored, returned: Returned) -> tuple[Scored, Floats]:
-        """The rows, and the baseline's predictions when they were predicted, (n,)."""
+        """The rows scored by what was returned, and the baseline's predictions at that moment, (n,)."""
         predicted: Floats = scored.predicted.copy()
         baselines = np.full(len(returned), AS_NOW)
         for row, one in enumerate(returned):

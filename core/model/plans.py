@@ -36,9 +36,9 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     """The effect of a change of the configuration on each learner, the model's own first.
 
     ``asked`` has new values by field, as the client sent them. ``Invalid`` names each field that cannot be changed,
-    with what to do instead, or the one that is wrong. ``Conflict`` if features cannot get categories while they are
-    being changed, or before there are any; or if fewer than two labels would be left, labels_due learns a retired one,
-    or a challenger has a lag column per label.
+    with what to do instead, or the one that is wrong. ``Conflict`` if categories are added before there are features or
+    during a change of features, if fewer than two labels would be left, if labels_due learns a retired label, or if
+    labels are added while a challenger has a lag column per label.
     """
     for field in (LABELS, RETIRED):
         _refuse_many(model, field, asked.get(field))
@@ -71,10 +71,10 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
 
 
 def refuse_on_arrival(model: Model, config: Config, fields: Sequence[str]) -> None:
-    """Refuse in a change that arrives what one on the log may have, which was accepted once, whatever has come since.
+    """Checks for changes on arrival only: changes on the log have passed them, whatever has happened since.
 
-    This is labels_due whose label looks in answers like another one of the model, so that each of its rows would be
-    refused, and an ignored name that is a feature of the space to which the model changes.
+    Refuses labels_due if its label looks in answers like another one of the model, because each of its rows would be
+    refused, and an ignored name that is a feature of the space to which the model is changing.
     """
     if "ignore" in fields and isinstance(schema := model.feedback_schema, Schema):
         parse_ignored(config.ignore, schema.features)
@@ -86,7 +86,7 @@ def refuse_on_arrival(model: Model, config: Config, fields: Sequence[str]) -> No
 
 
 def _refuse_many(model: Model, field: str, labels: object) -> None:
-    """Refuse a list of more labels than a model can have, before each of them is looked at."""
+    """Refuse a list of more labels than a model can have, before checking each of them."""
     bound = model.config.algorithm.class_bound
     if isinstance(labels, list | tuple) and len(labels) > bound:
         raise Invalid.of(field, f"has {len(labels)} labels", f"{model.config.algorithm_id}: at most {bound}")
@@ -105,7 +105,7 @@ def _without_returning(model: Model, asked: Mapping[str, Any]) -> tuple[Mapping[
 
 
 def _retired(model: Model, config: Config, retired: Sequence[Label], named: object) -> tuple[Label, ...]:
-    """The labels that are retired with the named ones, in the order of the labels of a configuration."""
+    """All retired labels, including the named ones, in the order of the model's labels."""
     if config.task == "regression":
         raise Invalid.of(RETIRED, "does not apply: the labels of this model are numbers")
     labels = LabelSet(config.labels or model.labels.labels)
@@ -142,9 +142,9 @@ def plan_switch(
     """Check a step of a change of features.
 
     ``features``: for "begin" the new space as the client sent it; a kept feature may be a bare name. ``mapping``: None
-    for the one in the model's parameters, else linear. With ``force``, fewer than ``OVERLAP_ROWS_MIN`` overlap rows are
-    enough to complete it. ``Conflict`` for too few overlap rows, or a step that the phase does not allow; ``Invalid``
-    names the field, see ``core.features.feature_space.parse_next``.
+    means the one in the model's parameters, or else linear. With ``force``, a change can be completed with fewer than
+    ``OVERLAP_ROWS_MIN`` overlap rows. ``Conflict`` for too few overlap rows, or a step that the phase does not allow;
+    ``Invalid`` names the field, see ``core.features.feature_space.parse_next``.
     """
     switching = model.own.switching
     if (problem := switching.obstacle(action)) is not None:
@@ -196,7 +196,7 @@ def plan_challenge(model: Model, name: str, raw: Mapping[str, Any], most: int) -
 
 
 def unproven(model: Model, name: str) -> str | None:
-    """Why a challenger can only be promoted with force, with the comparison so far; None if it can without."""
+    """Why a challenger can only be promoted with force, with the comparison so far; None if it needs no force."""
     if name == PREVIOUS:
         return None
     found = difference_report(model, name)
@@ -208,5 +208,5 @@ def unproven(model: Model, name: str) -> str | None:
 
 
 def difference_report(model: Model, name: str) -> Header:
-    """The paired difference of the model and a challenger, in units of the loss, among all its challengers."""
+    """The paired difference of model and challenger, in units of the loss; its interval allows for all challengers."""
     return model.challengers[name].difference.report(len(model.challengers), model.config.cost_max)

@@ -36,7 +36,7 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
 
 
 def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, list[ServedPrediction]]:
-    """Predict raw rows (n, F) that are tracked, with all learners; each is the next row."""
+    """Predict raw rows (n, F) that will be tracked, with all learners, each row as the next one."""
     prediction, learners = predict(model.own, raw), [one.parts for one in model.challengers.values()]
     theirs, kept = [predict(parts, raw) for parts in learners], list[ServedPrediction]()
     for row in range(len(raw)):
@@ -89,7 +89,7 @@ def weights(parts: LearnerParts) -> Weights | None:
 
 
 def weight_deviations(parts: LearnerParts) -> Floats | None:
-    """Standard deviations of ``weights`` (m, D); None if the learner knows none, or if they are of several experts."""
+    """Standard deviations of ``weights`` (m, D); None if the learner has none, or if there are several experts."""
     model = parts.switching.in_force
     return None if model is None or model.mixture is not None else model.own.weight_deviations()
 
@@ -97,8 +97,8 @@ def weight_deviations(parts: LearnerParts) -> Floats | None:
 def posterior(model: Model, features: Collection[str] | None = None, *, diagonal: bool = False) -> Header:
     """What the learner holds; numbers may be arrays (core.learners.posterior).
 
-    ``features`` names those whose columns are shown, None: all. ``diagonal`` leaves out numbers off the diagonals of
-    matrices. ``RuntimeError`` if there is no feature space yet.
+    ``features`` names those whose columns are shown; None: all. With ``diagonal``, only the diagonals of matrices are
+    included. ``RuntimeError`` if there is no feature space yet.
     """
     parts, wanted = model.own, None
     space = parts.space_model

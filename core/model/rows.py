@@ -43,8 +43,8 @@ class BlockRows(Struct):
 class Scored(Struct):
     """Rows with their a-priori predictions (of tracked rows: as returned); each (n,).
 
-    Errors are the input of the error-rate test: squared errors, or 1.0 for a wrong class. The class is the predicted
-    label with ``class_costs``, else the learner's own, which shows sooner that the learner no longer fits the data.
+    Errors are the input of the error-rate test: squared errors, or 1.0 for a wrong class. With ``class_costs`` that is
+    the predicted label, else the learner's own class, which shows sooner that the learner no longer fits the data.
     """
 
     predicted: NDArray[Any]  # numbers; or indices of labels, -1: no prediction, -2: a label the model no longer knows
@@ -60,7 +60,7 @@ def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> l
     ``or_returned``: whether the returned prediction replaces one that the learner did not make.
     """
     own = [None if one is None else one.made_by(learner_id) for one in returned]
-    if or_returned:  # made by a learner that may have other lags
+    if or_returned:  # those were made by a learner that may have other lags
         both = zip(own, returned, strict=True)
         own = [replace(one, lags=None) if found is None and one is not None else found for found, one in both]
     return own
@@ -85,7 +85,7 @@ def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str |
     for at, label in enumerate(rows.y):
         if at in skip or joined.index(label) >= 0:
             continue
-        if declared is not None and declared.index(label) < 0:  # it was before the model went back to an older state
+        if declared is not None and declared.index(label) < 0:  # it was one before a return to an older state
             return "a label is no longer one of the declared labels"
         if joined.clash(label) is not None:
             return "a label has the same JSON key as another label of the model"
@@ -99,8 +99,8 @@ def check_labels(rows: Rows, seen: LabelSet, configs: Sequence[Config]) -> str |
 def group_into_blocks(segments: Sequence[Segment], plain: Callable[[Rows], bool]) -> Iterator[Sequence[Segment]]:
     """Cut an entry into runs of segments, each learned as one block.
 
-    The cut is made lazily, while the state moves: whether a segment is ``plain``, so that its rows need no special
-    care, depends on the classes seen so far.
+    The cuts are made lazily, as the state changes: whether a segment is ``plain`` (its rows need no special care)
+    depends on the classes seen so far.
     """
     block: list[Rows] = []
     for segment in segments:
@@ -123,10 +123,10 @@ def _same_form(first: Rows, other: Rows) -> bool:
 
 
 def plain_until(merged: MergedRows, first: int, schema: Space | None, seen: LabelSet | None) -> int:
-    """The entry up to which, from ``first`` on, merged rows need no special care in the present state.
+    """The first entry, from ``first`` on, whose merged rows need special care in the present state.
 
-    This is the first entry with a label that is not among the classes seen (None for regression), or the number of
-    entries; ``first`` if the rows are not of ``schema``, the feedback space.
+    This is the first one with a label that is not among the classes seen (None for regression), or the number of
+    entries if there is none; ``first`` if the rows are not of ``schema``, the feedback space.
     """
     if schema is None or merged.rows.space != schema.id:
         return first

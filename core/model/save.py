@@ -37,8 +37,8 @@ def to_bytes(model: Model, stamp: Mapping[str, Any] | None = None, copied: bool 
     """The whole state with a digest; equal states give equal bytes.
 
     ``stamp``: JSON-able facts about the origin of the state (version, incarnation), kept in the header. ``copied``:
-    whether another model starts with it at version 0: then without alarms, which are events of this model's log, and
-    with new learner ids.
+    whether another model starts with this state at version 0; it then has no alarms, which are events of this model's
+    log, and has new learner ids.
     """
     outside = {} if model.outside is None else {OUTSIDE: model.outside}
     more = {"outbox": Outbox() if copied else model.outbox, **outside}

@@ -1,12 +1,12 @@
 """Drift before the labels arrive: tests the means of features and predictions of tracked rows.
 
-    columns     the encoded features; for regression the prediction, else for each class whether it is predicted
-    test        that of class means (core.drift.detector), over all rows together
+    columns     the encoded features; then for regression the prediction, else for each class whether it is predicted
+    test        the test of class means (core.drift.detector), over all rows together
 
-It is not part of the model's state: the log does not have the predicted rows. So each replica has its own watch, empty
-at first, and its events are hints that may be repeated or lost. Predictions are tested only after the model has learned
-``SETTLED_ROWS`` rows: before, they change because the model does. For a model with many columns only the predictions
-are tested.
+The watch is not part of the model's state, because the log does not have the predicted rows. So each replica has its
+own watch, empty at first, and its events are hints that may be repeated or lost. Predictions are tested only after the
+model has learned ``SETTLED_ROWS`` rows: before that, they change because the model does. For a model with many columns
+only the predictions are tested.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ def _prediction_columns(model: Model) -> tuple[str, ...]:
 
 
 class UnlabelledWatch:
-    """The watch over one model with a feature space, in one process; ``names``: of the tested columns."""
+    """The watch over one model with a feature space, in one process; ``names``: the tested columns."""
 
     def __init__(self, model: Model) -> None:
         self.facts = facts(model)
@@ -66,7 +66,7 @@ class UnlabelledWatch:
     def absorb(self, model: Model, raw: Floats, served: ServedPrediction, version: int, time_ms: int) -> Drift | None:
         """Add a row (1, F) that was predicted now; returns a drift, at most once per episode of such rows.
 
-        The model has the facts of this watch, and has reached ``version``.
+        The model must still have the facts of this watch; ``version`` is its version.
         """
         if not self.names:
             return None
