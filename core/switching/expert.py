@@ -1,9 +1,9 @@
-"""Input mapping, scaler and learner: learns a set of columns, whatever space its rows are in.
+"""An expert: input mapping, scaler and learner of a set of columns, whatever space the rows are in.
 
     X (n, D)  -input mapping->  own columns (n, d)  -scaler->  Z (n, d)  -learner->
 
-The columns of an expert never change; another feature space brings another input mapping. Weights are given over X, so
-that clients never see the scale.
+The columns of an expert never change; for another feature space it gets another input mapping. Weights are given over
+X, so that clients never see the scale.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -30,7 +30,7 @@ class SpaceExpert(Nested):
     """Input mapping, scaler and learner of a model's configuration.
 
     The learner is built for the d ``columns`` of a space, ``schema``; ``input_mapping`` recovers them from rows of
-    another one, None if rows have them.
+    another space, and is None if rows have them.
     """
 
     def __init__(self, config: Config, schema: Space) -> None:
@@ -38,11 +38,11 @@ class SpaceExpert(Nested):
         columns, ranges = row_columns(config, schema), _row_ranges(config, schema)
         width = config.params["compressed_dim"] if config.algorithm.sparse else len(columns)
         self.schema, self.columns, self.width = schema, columns, width
-        # The reader has the parts that encode rows, by their names in a state, if that is the state of a space's model.
+        # The parts that encode rows, by their names in a state; {} if they are not saved with this expert.
         self.input_mapping: FeatureRecovery | None = None
         self.reader = dict[str, Any]()
         self.scaler = None if scaling == "none" else Scaler(scaling, width, ranges)
-        # Declared ranges are those of the columns as clients send them.
+        # Declared ranges are in clients' units, so they do not apply to scaled columns.
         self._spec = config.spec(width, ranges if self.scaler is None else None)
         self.learner = self._algorithm.build(self._spec)
 
@@ -99,7 +99,7 @@ class SpaceExpert(Nested):
         return found if found is None or self.input_mapping is None else self.input_mapping.carry(found)
 
     def weight_deviations(self) -> Floats | None:
-        """Standard deviations of ``weights`` (m, D), before scaling; None if the learner knows none."""
+        """Standard deviations of ``weights`` (m, D), before scaling; None if the learner has none."""
         found: Callable[[], Floats] | None = getattr(self.learner, "deviations", None)
         if found is None or self.input_mapping is not None or self._algorithm.sparse:
             return None
@@ -127,7 +127,7 @@ class SpaceExpert(Nested):
             centre, spread = self.scaler.moments
             with np.errstate(over="ignore", invalid="ignore"):
                 bias = weights.bias + _clipped(np.nan_to_num(weights.coefficients * centre)).sum(axis=1)
-                # a column that never varied has a spread of 0: its weight would have no meaning once it does
+                # a column that never varied has a spread of 0: its weight would mean nothing once it varies
                 scaled = weights.coefficients * spread
                 weights = Weights(_clipped(np.nan_to_num(scaled)), _clipped(np.nan_to_num(bias)))
         self.learner.start_at(weights)
@@ -144,11 +144,11 @@ class SpaceExpert(Nested):
             self.learner.forget()
 
     def take_alarms(self) -> list[Alarm]:
-        """The alarms of the learner's own tests over the rows learned last, their means on the rows' columns.
+        """The alarms of the learner's own tests over the rows learned last; means are in units of the rows' columns.
 
-        With an input mapping a test of means names no columns: those it has seen are not the rows' columns.
+        With an input mapping, alarms of a test of means name no columns: those tested are not the rows' columns.
         """
-        # not isinstance: for a runtime protocol that takes a microsecond or more, and this is asked after every row
+        # not isinstance, which takes a microsecond or more for a runtime protocol: this runs after every row
         own: Callable[[], list[Alarm]] | None = getattr(self.learner, "take_alarms", None)
         alarms = [] if own is None else own()
         if self.input_mapping is not None:

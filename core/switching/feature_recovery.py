@@ -2,19 +2,19 @@ r"""Columns of another feature space from rows of this one: kept columns are cop
 
     sources (n, D)  ->  targets (n, d)      kept: by name; vanished: a regression on all sources, learned row by row
 
-Columns are those of the encoded rows; a kept column has one name. Where the spaces declare a number differently, and
-that of the targets does not accept all values, the number and its lags are held within the range declared there.
-A column that a mapping once recovered and that comes back as a feature is copied from then on.
+Columns are those of the encoded rows; a kept column has the same name in both. If the spaces declare a number
+differently, and the targets' space does not accept all values, the number and its lags are held within the range
+declared there. A column that was once recovered and comes back as a feature is copied from then on.
 
-**When it is solved.** After rows 2 to 8, then each time the rows have grown by an eighth, and when asked. In between
-the last solution is used.
+**When it is solved.** After each of rows 2 to 8, then whenever the number of rows has grown by an eighth, and on
+request. In between, the last solution is used.
 
-**Held-out error.** From row 3 on each row is first recovered by the last solution. Per vanished column, with B the
-rows before, e the mean squared error of late and v the mean squared distance from the mean of the rows before,
+**Held-out error.** From row 3 on, each row is first recovered by the last solution. Per vanished column, with B the
+rows before, e the recent mean squared error, and v the mean squared distance from the mean of the rows before,
 
     v += max(.02, 1 / (B - 1)) (distance^2 - v),    e += max(.02, 4 / (B + 2)) (min(error^2, 10 v) - e)
 
-so that e covers the last quarter of few rows and the last 50 of many: it measures the present mapping. The reported
+so that e covers the last quarter of the rows, at most about 50: it measures the present mapping. The reported
 error is the mean of e / v over the columns, each at most 10: 0 is perfect, 1 is no better than the mean.
 
 **Any finite input.** Values are held within 1e75, recovered ones within 1e300.
@@ -37,13 +37,13 @@ MappingKind = Literal["linear", "kernel"]
 ROWS_MIN = 2  # least rows for a mapping
 STORED_MAX = 500  # most rows that a kernel mapping keeps
 SUMS_MAX, WINDOW_MAX = 2**23, 3 * 2**20
-"""A linear mapping whose stored rows would exceed SUMS_MAX numbers keeps only the newest, of WINDOW_MAX at most."""
+"""A linear mapping whose stored rows would exceed SUMS_MAX numbers keeps only the newest WINDOW_MAX numbers."""
 ROWS_ENOUGH = 5  # overlap rows, the paper's minimum, below which a switch warns and relies on the new model
 ERROR_POOR = 0.8  # held-out error of a mapping above which a switch warns, too
 ERROR_MAX = 10.0
 INPUT_MAX, ENTRY_MAX, OUTPUT_MAX = 1e75, 1e200, 1e300
 INPUT = Range(-1.01 * INPUT_MAX, 1.01 * INPUT_MAX)
-"""What a state holds of inputs and their means, which are rounded."""
+"""The range of inputs, and of their rounded means, in a state."""
 _RATE, _LATE = 0.02, 4.0
 _ALWAYS_ROWS = 8
 _LAGGED = re.compile(r"(.*) \(t-(\d+)\)", re.DOTALL)
@@ -53,15 +53,15 @@ class FeatureRecovery(Holder, ABC):
     """A mapping between two lists of columns, a state machine over rows that have both.
 
     ``sources`` names the d2 >= 1 columns of rows, ``targets`` the columns to recover: those ``kept`` are copied from
-    ``source``, and the d1 >= 0 ``vanished`` ones come from the regression. ``paper``: it has the form of the paper.
+    ``source``, and the d1 >= 0 ``vanished`` ones come from the regression. ``paper``: it has the paper's form.
 
     State:
         count, solved       rows learned; rows when the mapping in use was solved
-        mean                of the columns, those of the vanished ones (d1,) last
+        mean                means of columns, last those of the vanished ones (d1,)
         errors (2, d1)      e and v
         stored (b, d2 + d1) rows that the mapping is solved for
         centre (d2 + d1,)   m2 and m1 of the mapping in use
-        ridge (1,)          what it was solved with
+        ridge (1,)          the ridge it was solved with
     """
 
     counts: Mapping[str, int] = {"count": ROWS_MAX, "solved": ROWS_MAX}
@@ -86,7 +86,7 @@ class FeatureRecovery(Holder, ABC):
         self.stored = np.zeros((0, self.d2 + self.d1))
 
     def read_as(self, own: Space, rows: Space) -> None:
-        """Hold kept columns within the ranges of the space they are recovered for, ``own``, as its own rows are."""
+        """Hold kept columns within the ranges of the space they are recovered for, ``own``, as for its own rows."""
         assert isinstance(own, Schema)
         assert isinstance(rows, Schema)
         both = [(one, rows.features[rows.index[one.name]]) for one in own.features if one.name in rows.index]
@@ -120,7 +120,7 @@ class FeatureRecovery(Holder, ABC):
 
     @abstractmethod
     def _absorb(self, row: Floats, recovered: Floats) -> None:
-        """Add a row (d2 + d1,) to the means and the sums or stored rows; ``recovered`` (d1,) is from its sources."""
+        """Add a row (d2 + d1,) to the means and the sums or stored rows; its sources give ``recovered`` (d1,)."""
 
     def solve(self) -> None:
         """Solve the mapping for the rows so far; with fewer than two there is none."""
@@ -191,7 +191,7 @@ class FeatureRecovery(Holder, ABC):
 
     @property
     def _lags(self) -> Ints:
-        """The lag of each vanished column, 0 of one that is no lag column."""
+        """The lag of each vanished column, 0 if it is not a lag column."""
         return np.array([unlagged(self.targets[at])[1] for at in self.vanished], dtype=np.int64)
 
     @property
@@ -255,7 +255,7 @@ class FeatureRecovery(Holder, ABC):
 
 
 def unlagged(column: str) -> tuple[str, int]:
-    """The column that a lag column is of, and its lag, from ``core.features.lags.lagged_names``; else itself, and 0."""
+    """The column and the lag of a name from ``core.features.lags.lagged_names``; any other column itself, and 0."""
     found = _LAGGED.fullmatch(column)
     return (column, 0) if found is None else (found[1], int(found[2]))
 

@@ -5,20 +5,20 @@ deviations of x2 over the B rows so far, ridge regression on z = (x2 - m2) / s:
 
     min_N  sum |x1 - m1 - N'z|^2 + l |N|^2,    l = r trace(Z Z') / B = r times the columns that vary
     N = Z' (Z Z' + l I)^{-1} (X1 - m1)         while B <= max(d2, 128) (dual): the rows are stored
-    N = (Z'Z + l I)^{-1} Z' (X1 - m1)          after that (primal): only S22 and S21 are,
+    N = (Z'Z + l I)^{-1} Z' (X1 - m1)          after that (primal): only S22 and S21 are stored,
     S += (1 - 1/B) (x2 - m2)(x - m)'           x of both spaces, m from before the row
     recovered  x1 = m1 + M'(x2 - m2),          M = N / s; columns that never varied have no part in it
 
-**In factors.** Of B stored rows M is L'R, with L = Z / s (B, d2) and R = (Z Z' + l I)^{-1} (X1 - m1) (B, d1). That is
-how it is kept while these have fewer numbers than M, where M would be large. Where the sums would be too large as well,
-only the newest rows are stored, as many as have 3 2^20 numbers, and M is made of them.
+**In factors.** With B stored rows M is L'R, with L = Z / s (B, d2) and R = (Z Z' + l I)^{-1} (X1 - m1) (B, d1). A large
+M is kept as these factors while they have fewer numbers than M. If the sums would be too large as well, only the newest
+rows are stored, as many as fit in 3 2^20 numbers, and M is solved from them.
 
-As a model of the new space old weights w1 become M w1, and w1'(m1 - M'm2) joins the bias.
+In the new space, old weights w1 become M w1, and w1'(m1 - M'm2) is added to the bias.
 
 **The ridge** r is .03 unless leave-one-out says otherwise (core.switching.ridge); it is chosen with each solution of up
 to 128 rows, and stays after that.
 
-A row costs some d2 (d2 + d1) operations, and its share of the solutions, each O(d2^2 (d2 + d1)), is as much again.
+A row costs some d2 (d2 + d1) operations, and its share of the solutions, each O(d2^2 (d2 + d1)), about as much again.
 
 ``variant: "paper"`` is least squares (2): no means, no deviations, l = 1e-10 trace(X2 X2') / B, which for B < d2 is the
 least-norm solution (the printed inverse does not exist there, and inverting literally recovers noise).
@@ -45,7 +45,7 @@ from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_
 
 RIDGE_PAPER = 1e-10
 SUM_MAX = 5.0 * ROWS_MAX * INPUT_MAX**2  # of products of deviations, each at most 2 INPUT_MAX
-DENSE_MAX = 2**16  # numbers of a mapping that is kept as it is, without factors
+DENSE_MAX = 2**16  # most numbers in a mapping that is never kept as factors
 _ENTRY, _SUM = Range(-ENTRY_MAX, ENTRY_MAX), Range(-SUM_MAX, SUM_MAX)
 _LAYOUT = Layout(
     mean=Array("columns", within=INPUT),
@@ -207,7 +207,7 @@ class LinearMapping(FeatureRecovery):
             _recover(X2, m2, m1, self.M, out)
 
     def carry(self, weights: Weights) -> Weights:
-        """A linear model of the targets as one of the sources: M w1, and w1'(m1 - M'm2) on the bias."""
+        """A linear model of the targets as one of the sources: M w1, with w1'(m1 - M'm2) added to the bias."""
         m2, m1 = self.centre[: self.d2], self.centre[self.d2 :]
         w = np.ascontiguousarray(weights.coefficients[:, self.vanished])
         with np.errstate(over="ignore", invalid="ignore"):

@@ -11,8 +11,8 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
     combined:  p = sum_k a_k p_k                        (4): probabilities, or numbers; a from before the row
     selected:  p = p_k with probability a_k             (11): by (seed, row); ``predict`` shows the likeliest expert
 
-Numbers count within [a - (b - a), b + (b - a)], a and b the least and largest label since the switch, from row 20 on;
-D is at most (1.2 (b - a))^2 then (core.features.label_range).
+From row 20 on, numbers are clipped to [a - (b - a), b + (b - a)], with a and b the least and largest label since the
+switch, and D is at most (1.2 (b - a))^2 (core.features.label_range).
 
 ``variant: "paper"``, two experts and a horizon T: combined eta = sqrt(8 ln 2 / T), d = 0 (Theorem 1), and the experts'
 margins are averaged, that is, the logarithms of their probabilities; selected d = 1/(T - 1),
@@ -24,7 +24,7 @@ Theorems 1 to 3; Herbster, Warmuth: Tracking the best expert, Machine Learning 3
 Deviations
 - Probabilities are mixed, not margins: Theorem 2 (a constant regret) is false for averaged margins of logistic loss
   with eta = 1, where the regret grows linearly, and true for mixed probabilities.
-- The share 1/t in both forms instead of none and 1/(T - 1): as good, and no horizon need be known.
+- The share 1/t in both forms instead of none and 1/(T - 1): it is as good, and needs no horizon.
 - A new model that no labelled row has trained starts at 0, and may be off by any number: half the share of the first
   rows would spoil the mixture and D (measured on exact mappings: errors of the first 20 rows up to 1e6 times larger).
 - Squared losses are measured in the mixture's own mean squared error. The theory's eta = 1/(2 (b - a)^2), for labels
@@ -70,7 +70,7 @@ def _choose(weights: Floats, u: float) -> int:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _move(losses: Floats, eta: float, share: float, t: float, waiting: int, weights: Floats) -> None:
-    """Weights after the t-th row, that of ``waiting`` >= 0 still 0; of one expert they stay."""
+    """Move the weights after the t-th row; that of expert ``waiting`` >= 0 stays 0. A single weight stays 1."""
     E = weights.shape[0]
     if E == 1:
         return
@@ -107,8 +107,8 @@ def mix_rows(
     """The mixture for n rows; if they have labels, each then moves the experts' weights.
 
     P (E, n, m), S (E, n)     probabilities, or numbers, which are clipped in place, with m = 1, and deviations
-    y (n,), numbers           class indices or numbers, (0,): nothing is learned; which of both
-    weights, losses, counters of the mixture, moved
+    y (n,), numbers           class indices or numbers, (0,): nothing is learned; whether they are numbers
+    weights, losses, counters of the mixture, updated
     eta, share                rate of the losses, 0 for numbers: 1 / (2 D); d, or ANYTIME
     geometric                 whether logarithms are mixed, as the paper's margins are
     draws (n,)                where one expert is selected per row; else (0,)
@@ -158,7 +158,7 @@ def mix_rows(
 class Mixture(Holder):
     """The weights of E experts, a state machine over their predictions.
 
-    ``weights`` (E,) are a to start with. ``selects``: for each row the prediction of one drawn expert is used, instead
+    ``weights`` (E,) are the first a. ``selects``: for each row the prediction of one drawn expert is used, instead
     of a combination; the draws depend on ``seed`` and on the row's absolute number, ``first_row`` for the first one.
     ``horizon`` is T with the paper's rates, or None.
 
@@ -246,7 +246,7 @@ class TrialMixture(Mixture):
 
 
 def _shares(predictions: Sequence[Prediction], classes: int) -> Floats:
-    """Probabilities (E, n, K) of every expert; votes count as such where experts have none."""
+    """Probabilities (E, n, K) of every expert; an expert without probabilities votes for its class."""
     for one in predictions:
         shown = 1 + int(one.value.max(initial=-1)) if one.probabilities is None else one.probabilities.shape[1]
         classes = max(classes, shown)
@@ -266,8 +266,8 @@ def _voted(value: NDArray[Any], classes: int) -> Floats:
 def _of_shares(predictions: Sequence[Prediction], P: Floats, chosen: Ints) -> Prediction:
     """The prediction from probabilities (n, K).
 
-    The class is that of the expert that was chosen (>= 0); where all agree, theirs, which a learner may have a better
-    reason for than its probabilities; else the first most probable one.
+    The class is that of the chosen expert (>= 0). Otherwise it is the class on which all experts agree, for which a
+    learner may have better reasons than its probabilities; else the first of the most probable classes.
     """
     values = np.stack([one.value for one in predictions])
     if not P.shape[1]:

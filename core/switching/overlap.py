@@ -6,11 +6,11 @@ r"""The overlap period of a change of features: rows carry both spaces, and the 
     new model        trained on X2, so that it does not start from nothing (not in the paper's variant)
     trial            how well both predict labelled rows from the new space's columns alone
 
-A row of the old space trains the old model only, and enters no lag column of the new one: its history has new columns,
-which the row lacks, and any value in their place would teach lags that never occur. If such rows come between those of
-the union, the lag columns of both sides are of different rows; the recovery's error says so. The old model may be the
-ensemble that another switch has left: the overlap treats it as a single model and never modifies more of it than its
-learning, so aborting simply drops the rest.
+A row of the old space trains only the old model. It enters no lag columns of the new one, whose history has new columns
+that the row lacks: any value in their place would teach lags that never occur. If such rows come between those of the
+union, the lag columns of both sides are from different rows, which shows in the recovery's error. The old model may be
+the ensemble of an earlier switch: the overlap treats it as a single model and changes it only by learning, so aborting
+simply drops the rest.
 
 **The first weights of the experts after the switch.** Each labelled row is predicted, before any model learns it, by
 the old model on recovered columns and by the new model on its own. core.switching.mixture weighs both, b_r and b_n,
@@ -22,7 +22,7 @@ At the end, with r the share of the recovered model and of the carried one, whic
     r = b_r                  otherwise
 
 If nothing has vanished there is nothing to recover, so the mapping is not poor. After the switch the 1/t share gives
-every expert some weight at the first label; in a regression one that starts at zero has to predict a row well before.
+every expert some weight at the first label; in a regression, one that starts at zero must predict a row well first.
 With ``variant: "paper"`` weights are equal unless there are fewer than five rows.
 """
 
@@ -99,7 +99,7 @@ class OverlapPeriod(Nested):
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
-        """Test the old model, then train all models, on rows from ``encode``; see ``Expert.learn``."""
+        """Test the old model, then train all models, on rows from ``encode``; see ``SpaceExpert.learn``."""
         width = len(self.old.row_columns)
         X1, X2 = np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
         if self.recovery.paper:
@@ -113,7 +113,7 @@ class OverlapPeriod(Nested):
             return self.old.learn(X1, truth, discounts, weights, new)
         made: list[Prediction] = []
         self._alarms = []
-        for at in range(len(X)):  # each is tried with the mapping and the old model from before it
+        for at in range(len(X)):  # each row is tried with the mapping and the old model from before it
             one = slice(at, at + 1)
             x1, x2 = X1[one], X2[one]
             if self.recovery.ready:
@@ -143,7 +143,7 @@ class OverlapPeriod(Nested):
         return rows * ROW_FLOPS + self.recovery.flops_to_learn(rows)
 
     def complete(self, first_row: int, classes: int) -> SpaceModel:
-        """The experts after the period, whose next row has this absolute number; several old ones become one."""
+        """The experts after the period; the next row has number ``first_row``. Several old experts become one."""
         self.recovery.freeze()
         former, new = self.old.merge(), self.new
         recovery = self.recovery.only(former.columns)
@@ -158,7 +158,7 @@ class OverlapPeriod(Nested):
         self.new.add_class()
 
     def take_alarms(self) -> list[Alarm]:
-        """The old learner's alarms; those of the new one in its first rows are not drifts."""
+        """The old learner's alarms; the new one's are dropped, because in its first rows they are not drifts."""
         self.new.take_alarms()
         found, self._alarms = [*self._alarms, *self.old.take_alarms()], []
         return found
@@ -212,5 +212,5 @@ def _initial_weights(names: Sequence[str], recovery: FeatureRecovery, trial: "Tr
 
 
 def _part(columns: Sequence[NDArray[Any] | None], at: slice) -> list[Any]:
-    """A part of the rows of each of these; None stays None."""
+    """Some of the rows of each column; None stays None."""
     return [None if column is None else column[at] for column in columns]

@@ -11,9 +11,9 @@ Rows name the space they were validated against. Each phase accepts several (``S
     ensemble    new: trains all experts         union: in flight, projected       old: tracked, trains the old model
     steady      its own                         union of an overlap that was aborted: in flight, projected
 
-An overlap that began in an ensemble also accepts the ensemble's rows; an ensemble after an abort, those of that union.
-Rows of a space that a later switch left behind are not learned; tracked ones are scored by the
-prediction that was served. The last 64 such spaces are remembered. Rows of a space that was given more categories are
+An overlap that began in an ensemble also accepts the ensemble's rows; an ensemble after an abort also accepts those of
+the aborted union. Rows of a space that a later switch left behind are not learned; tracked ones are scored by the
+prediction that was served. The last 64 such spaces are remembered. Rows of a space that later got more categories are
 rows of the larger one: a category is identified by its number, and new ones follow the old ones.
 """
 
@@ -57,7 +57,7 @@ class SpaceRoute:
     predicted: bool = True  # whether this model predicted the tracked rows among them
 
     def returned_lags(self, brought: Sequence[tuple[float, ...] | None]) -> Floats | None:
-        """The lag columns (n, L) that rows were predicted with, () before the first row; None for a model without."""
+        """The lag columns (n, L) from what rows ``brought``; None if the model has no lags, or did not predict them."""
         model = self.model.old if isinstance(self.model, OverlapPeriod) else self.model
         if model.lags is None or not self.predicted:
             return None
@@ -69,7 +69,7 @@ class Switching:
 
     ``now`` has the phase's models, None before there is a space; ``in_force`` is the model, or the experts, that
     predict: in an overlap its old side. Rows of the space ``in_flight`` may still arrive: it is the union of the last
-    aborted overlap, until another begins; without a space, the one that a reset or a restore has dropped.
+    aborted overlap, until another begins; or, while there is no space, the one that a reset or a restore has dropped.
     """
 
     def __init__(self, config: Config, space: Space | None) -> None:
@@ -77,7 +77,7 @@ class Switching:
         self.retired_spaces: list[str] = []  # ids of spaces left behind, newest last
         # Ids of spaces that were given more categories, newest last, and of the space they have become.
         self.renamed_spaces: dict[str, str] = {}
-        self.switches = 0  # those completed
+        self.switches = 0  # completed ones
         self.enter(None if space is None else SpaceModel(config, space))
 
     def enter(self, now: Phase | None, in_flight: Schema | None = None) -> None:
@@ -110,8 +110,8 @@ class Switching:
     def fork_for_challenger(self, config: Config) -> "Switching":
         """The spaces of a challenger that starts now, in the current space.
 
-        It accepts rows in flight of earlier spaces as this one does, except those that an earlier expert learns: these
-        are spaces left behind, so that a promoted challenger still scores their tracked rows.
+        Like this one, it accepts rows in flight of earlier spaces, except spaces whose rows an earlier expert learns:
+        for it these are left behind, so that a promoted challenger still scores their tracked rows.
         """
         found, now = Switching(config, None), self.now
         found.retired_spaces, found.renamed_spaces = [*self.retired_spaces], dict(self.renamed_spaces)
@@ -123,9 +123,9 @@ class Switching:
         return found
 
     def remember(self, other: "Switching") -> None:
-        """Count the spaces that only another one knows as left behind: tracked rows of theirs are scored.
+        """Count the spaces that only the other one knows as left behind, so that their tracked rows are scored.
 
-        Without a space, rows of the other one's space, which come without a proposal, may still be the first.
+        While there is no space, rows of the other's space, which propose no features, may still be the first.
         """
         if self.now is None:
             self.in_flight = other.in_flight if other.now is None else other.current
@@ -162,8 +162,8 @@ class Switching:
     def next_features(self, raw: object) -> tuple[Feature, ...]:
         """The features of a new space as a client sends them; a kept bare name stands for its present declaration.
 
-        ``Invalid`` names the field, see ``core.features.feature_space.parse_next``; so it does for a feature that
-        comes back with another type or number of buckets.
+        ``Invalid`` names the field, see ``core.features.feature_space.parse_next``; also for a feature that comes back
+        with another type or number of buckets.
         """
         kept = dict(zip(self.current.names, self.current.features, strict=True))
         if isinstance(raw, list | tuple):
@@ -245,7 +245,7 @@ class Switching:
         return f"cannot be added to what {self.config.algorithm_id} has learned: {by_switch}"
 
     def extend(self, features: tuple[Feature, ...], classes: int) -> None:
-        """Switch to features with additional categories, with all classes seen, after a check for obstacles."""
+        """Switch to features with more categories, with this many classes seen, after a check for obstacles."""
         assert isinstance(self.now, SpaceModel)
         former, schema = self.now.schema.id, Schema(features)
         found = {one: schema.id for one in (*self.renamed_spaces, former) if one != schema.id}
@@ -253,7 +253,7 @@ class Switching:
         self.enter(self.now.extended(schema, classes), self.in_flight)
 
     def complete(self, first_row: int, classes: int) -> str | None:
-        """Switch to the experts, after this many rows and classes; returns a warning or None."""
+        """Switch to the experts, with this many rows and classes so far; returns a warning or None."""
         assert isinstance(self.now, OverlapPeriod)
         taught = self.now.trial.taught
         self._leave(self.now.old, self.now.next_schema)
@@ -267,12 +267,12 @@ class Switching:
         return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
 
     def abort(self) -> None:
-        """Go back to what was before the overlap."""
+        """Go back to the phase before the overlap."""
         assert isinstance(self.now, OverlapPeriod)
         self.enter(self.now.old, self.now.feedback_schema)
 
     def begin(self, features: tuple[Feature, ...], mapping: MappingKind | None, classes: int) -> None:
-        """Start an overlap with new features, after this many classes and a check for obstacles."""
+        """Start an overlap with new features, with this many classes seen, after a check for obstacles."""
         assert isinstance(self.now, SpaceModel)
         if self.in_flight is not None:
             self._retire(self.in_flight.id)
@@ -296,7 +296,7 @@ class Switching:
     # ---------------------------------------------------------------- estimates
 
     def bytes_to_switch(self, following: Schema, mapping: MappingKind, classes: int) -> int:
-        """Most bytes that the state will take during a change to a space, with so many classes."""
+        """Most bytes that the state will take during a change to a space, with this many classes."""
         most, now = bytes_to_switch(self.config, self.current, following, mapping, classes), self.in_force
         if now is not None and now.mixture is not None:  # several experts, and their columns
             columns = row_columns(self.config, following)
@@ -329,7 +329,7 @@ def bytes_to_switch(
 ) -> int:
     """Most bytes that a state will take during a change of features: the old model, two new ones and the mapping.
 
-    ``classes``: how many; None: as many as are declared, or two.
+    ``classes``: their number; None: the number of declared labels, or two.
     """
     columns = row_columns(config, following)
     targets = len(set(row_columns(config, old)) - set(columns))

@@ -8,9 +8,9 @@ l = r trace(K) / B recovers S y of an old column y, with A = (K + l I)^{-1},
 the mean over the columns j that vary. The intercept is fitted without the row, too; the deviations by which rows are
 standardised are not. Exact for centred K (linear_mapping.py); otherwise a row's part in the mean is kept.
 
-r is the best of 1e-5, 1e-4, .001 and .01 if its e(r) is less than half of e(.03), else .03. So a smaller one is taken
-if old columns are an image of the new ones, and not for the gain that the best of several shows by chance. Larger ones
-are not tried: if they halve e, it is because of a few rows far out.
+r is the best of 1e-5, 1e-4, .001 and .01 if its e(r) is less than half of e(.03), else .03. So a smaller one is used
+if old columns are an image of the new ones, but not for the gain that the best of several shows by chance. Larger ones
+are not tried: if they halve e, it is because of a few outlying rows.
 
 Source: Hastie, Tibshirani, Friedman: The Elements of Statistical Learning, 2nd edition, 2009: (5.26), (7.64).
 """

@@ -4,7 +4,7 @@ r"""Predicts and learns the rows of one feature space: one expert, or several af
 
 A steady model has one expert. A switch makes the model of the new space one of several, until the next switch:
 
-    recovered   the old model on recovered columns; it goes on learning
+    recovered   the old model on recovered columns; it continues to learn
     new         the model of the new space, trained in the overlap
     carried     a learner of the new space that starts at the old model's weights M w1 (linear models only)
 
@@ -14,12 +14,12 @@ core.switching.mixture combines the predictions and moves the experts' weights; 
 the first ones. Rows of the old space that were tracked before the switch still train the old model, whose scaler and
 learner are the recovered expert's own.
 
-**Merge.** In the overlap of the next change the experts go on predicting and learning as its old side. When it is
+**Merge.** In the overlap of the next change, the experts continue to predict and learn as its old side. When it is
 complete, linear models (core.contract.Transferable) become one: v = sum_k a_k v_k with v_recovered = M w1, a the
 weights of the last prediction. Of other models the one with the largest weight is kept. If that is the recovered one,
-its input mapping is kept too, and the next recovery goes straight from the newest space to what its learner reads.
-Which one will be kept is unknown during the overlap, so the recovery learns the columns of both. The state is as large
-after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
+its input mapping is kept too, and the next recovery goes straight from the newest space to the columns its learner
+reads. Which one will be kept is unknown during the overlap, so the recovery learns the columns of both. The state is as
+large after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
 """
 
 from collections.abc import Sequence
@@ -58,9 +58,9 @@ CELLS_AT_ONCE = 2**21  # most cells of rows that are encoded at once to be predi
 
 
 class SpaceModel(Nested):
-    """The model of one space, of predictions and feedback alike.
+    """The model of one space, for predictions and feedback alike.
 
-    ``expert`` is the one that learns its rows, if there is one already; None: a new one for the space's columns.
+    ``expert``: an existing one that learns the space's rows; None: a new one for the space's columns.
     """
 
     next_schema: Schema | None = None
@@ -81,10 +81,10 @@ class SpaceModel(Nested):
         reader = {"encoder": self.encoder, "lags": self.lags, "sample": self.sample}
         expert.reader = {name: part for name, part in reader.items() if part is not None}
         self.own, self.experts = expert, {"new": expert}  # the space's own expert; all of them by name
-        self.mixture: "Mixture | None" = None  # the experts' weights; None in a steady phase, like what follows
+        self.mixture: "Mixture | None" = None  # the experts' weights; None in a steady phase, as are the next
         self.former: "SpaceModel | None" = None  # the model of the space before
         self.recovery: FeatureRecovery | None = None  # the frozen recovery of its columns
-        self.union: Schema | None = None  # the space in which rows of the overlap came
+        self.union: Schema | None = None  # the space of the overlap's rows
 
     def join(
         self, former: "SpaceModel", recovery: FeatureRecovery, union: Schema, weights: dict[str, float], first_row: int
@@ -92,7 +92,7 @@ class SpaceModel(Nested):
         """Become one of several experts.
 
         ``former`` is the steady model of the space before, ``recovery`` the frozen recovery of its columns, ``union``
-        the space in which rows of the overlap came. ``weights`` are the experts' first weights, in their order: "new",
+        the space of the overlap's rows. ``weights`` are the experts' first weights, in their order: "new",
         and maybe "recovered" before and "carried" after it. The next row has the absolute number ``first_row``.
         """
         from core.switching.mixture import Mixture  # noqa: PLC0415  its kernels are loaded later, see core.model
@@ -111,7 +111,7 @@ class SpaceModel(Nested):
     def begin(self, classes: int) -> None:
         """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values.
 
-        If its columns are an image of the new ones, the recovered one continues as it was, (7): nothing has changed.
+        If its columns are an image of the new ones, the recovered expert continues as it was, (7): nothing changed.
         """
         if (carried := self.experts.get("carried")) is not None:
             weights = self.experts["recovered"].weights()
@@ -141,7 +141,7 @@ class SpaceModel(Nested):
     def row_exact(self) -> bool:
         """Whether a block of rows gives the same bits as its rows one by one.
 
-        Not if several learners raise alarms: a block's are those of the expert with the largest weight after it.
+        Not if several learners raise alarms: a block has those of the expert that has the largest weight at its end.
         """
         if self.former is not None:
             raises_alarms = bool(self.config.algorithm.own_tests(self.config.params))
@@ -152,10 +152,10 @@ class SpaceModel(Nested):
     # ---------------------------------------------------------------- rows
 
     def encode(self, raw: Floats, truth: NDArray[Any] | None = None, lags: Floats | None = None) -> Floats:
-        """Raw rows (n, F) as X (n, D), each as the next one; changes nothing.
+        """Encode raw rows (n, F) as X (n, D), each as the next row; changes nothing.
 
-        Or rows that are about to be learned, with labels (n,) and lag columns that they bring (``LagColumns.lag``),
-        each by the rows before it.
+        With labels ``truth`` (n,), the rows are about to be learned: each is encoded after the rows before it, with the
+        lag columns that it brings (``LagColumns.lag``).
         """
         X = self.encoder.encode(raw, truth is not None)
         if self.lags is not None:
@@ -167,7 +167,7 @@ class SpaceModel(Nested):
     def predict(self, raw: Floats) -> Prediction:
         """Predict raw rows (n, F), each as the next one; changes nothing.
 
-        Encoded, a row of few texts may have thousands of columns, so many rows are encoded some at a time.
+        A row of a few texts may be encoded as thousands of columns, so many rows are encoded in chunks.
         """
         rows = max(1, CELLS_AT_ONCE // self.schema.width)
         if len(raw) > rows:
@@ -185,7 +185,7 @@ class SpaceModel(Nested):
     ) -> Prediction:
         """Test, then train every expert on encoded rows, and move their weights, for which every row counts once.
 
-        See ``Expert.learn``. A row of a new class does not move the experts' weights.
+        See ``SpaceExpert.learn``. A row of a new class does not move the experts' weights.
         """
         if self.mixture is None or self.former is None:
             return self.own.learn(X, truth, discounts, weights, new)
@@ -240,8 +240,8 @@ class SpaceModel(Nested):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that a recovery from the next space has to give: those that the expert reads; with several
-        experts the space's columns, and those that the recovered one reads if it may be kept.
+        """The columns that a recovery from the next space must give: those that the expert reads; with several experts
+        the space's columns, and those that the recovered one reads if it may be kept.
         """
         if self.recovery is None:
             return self.own.columns
@@ -320,8 +320,8 @@ class SpaceModel(Nested):
     def weights(self) -> Weights | None:
         """The mean of the experts' linear models over the space's columns, by their weights; predictions may differ.
 
-        Experts that are not linear in these columns, since a kernel recovers what they read, are left out; None if all
-        are.
+        Experts that are not linear in these columns, because a kernel recovers those they read, are left out; None if
+        all are.
         """
         if self.mixture is None:
             return self.own.weights()
@@ -365,7 +365,7 @@ class SpaceModel(Nested):
 
 
 def refuse_lag_names(configs: Sequence[Config], schema: Space) -> None:
-    """Refuse features that are called like a lag column: mappings of a switch, and weights, go by the names of columns.
+    """Refuse features that are named like a lag column: mappings of a switch, and weights, identify columns by name.
 
     ``Invalid`` names the column.
     """

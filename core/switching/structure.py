@@ -1,7 +1,7 @@
 """The structure of a change of features in a saved state: described, checked, and built again, empty.
 
-A saved state consists of arrays (core.state.envelope) and this description of the models that hold them: after a switch
-they are no longer those that follow from the configuration alone.
+A saved state consists of arrays (core.state.envelope) and this description of the models that hold them, which after a
+switch no longer follow from the configuration alone.
 
     {"phase": "none" | "steady" | "ensemble", ... | "overlap", "old": a steady one or an ensemble, "next", "mapping",
      "aborted": features of ``Switching.in_flight``, "retired": ids, "alike": [[id, id]] if there are any, "switches"}
