@@ -5,7 +5,7 @@
     categorical  the index of its category, ``OTHER`` for an undeclared value; or the bucket it hashes to
     time         seconds since 1970
 
-A missing cell is NaN: null, in CSV an empty text or, except for categories, one of ``MISSING_TEXTS``.
+A missing cell is NaN: null in JSON; in CSV an empty text or, except for categories, one of ``MISSING_TEXTS``.
 core.features.encoder turns these numbers into the columns that learners see.
 """
 

@@ -2,12 +2,12 @@
 
     raw (n, F)  ->  X (n, D)          the columns of each feature (core.features.feature)
 
-All columns of a category that is not declared are 0.
+All columns of an undeclared category are 0.
 
 A missing value is filled with 0 (``zero``), or with the mean of its encoded column so far (``mean``); the mean of a
-category's column is its frequency. Under ``error`` readers refuse rows that lack values. Those that were read before
-the model was configured so still come, and are filled as they were then; after a reset with 0. The means are state: a
-row is filled with the means of the rows before it and then absorbed into them,
+category's column is its frequency. Under ``error``, readers refuse rows that lack values. Rows that were read before
+the model was set to ``error`` may still come: they are filled as before, or after a reset with 0. The means are state:
+a row is filled with the means of the rows before it and then absorbed into them,
 
     m += x/n - m/n
 
@@ -58,7 +58,7 @@ def first_day(year: int) -> int:
 @njit("i8(i8)", cache=True)
 def year_of(day: int) -> int:
     """The year of a day since 1970."""
-    year = 1970 + math.floor(day / 365.2425)  # of the year before or behind it at most
+    year = 1970 + math.floor(day / 365.2425)  # at most one year too early or too late
     if first_day(year) > day:
         return year - 1
     return year + 1 if first_day(year + 1) <= day else year
@@ -133,20 +133,20 @@ class Encoder:
 
     def __init__(self, schema: Schema | SparseSchema, missing: Missing) -> None:
         self.schema = schema
-        self.missing: Missing = "error"  # filled with 0; there are none yet
+        self.missing: Missing = "error"  # then values that are missing nevertheless become 0
         # Where the columns of each feature begin, and where the last ones end (F + 1,).
         self.starts = np.cumsum([0, *(feature.width for feature in schema.features)], dtype=np.int64)
         self._kinds = np.array([_KINDS[feature.type] for feature in schema.features], dtype=np.int64)
-        self.moments = np.zeros((2, 0))  # (2, D) where "mean" fills: numbers of values, and their means
+        self.moments = np.zeros((2, 0))  # (2, D) under "mean": numbers of values, and their means
         self.configure(missing)
 
     def encode(self, raw: Floats, absorb: bool = False) -> Floats:
         """Rows as the learner sees them (n, D), filled with the present means.
 
-        Changes nothing, unless rows are to ``absorb``: then each is filled with the means of the rows before it, and
-        joins them; a block leaves the bits of its rows one at a time. ``raw`` (n, F), C-contiguous float64 as
-        ``Schema`` reads it, is returned where there is nothing to encode. ``ValueError`` for an index of no category,
-        which readers refuse; the state is unchanged.
+        Changes nothing without ``absorb``. With it, each row is filled with the means of the rows before it, and joins
+        them; a block leaves the same bits as its rows one at a time. ``raw`` (n, F), C-contiguous float64 as ``Schema``
+        reads it, is itself returned if there is nothing to encode. ``ValueError``, with the state unchanged, for an
+        index that is not a category, which readers refuse.
         """
         incomplete, means = _any_missing(raw), self.missing == "mean"
         if self.schema.plain and not (incomplete or (absorb and means)):
@@ -169,16 +169,16 @@ class Encoder:
             self.moments = np.zeros((2, self.schema.width if missing == "mean" else 0))
 
     def adopt(self, other: "Encoder") -> None:
-        """Copy the means of the columns that another space's encoder has, too."""
+        """Copy the means of the columns that another space's encoder also has."""
         if self.missing != "mean" or other.missing != "mean":
             return
         _, own, others = np.intersect1d(self.schema.columns, other.schema.columns, return_indices=True)
         self.moments[:, own] = other.moments[:, others]
 
     def extend(self, other: "Encoder") -> None:
-        """Continue for the encoder of a space in which some features have fewer categories, the first ones of these.
+        """Take over from the encoder of a space in which some features have fewer categories, the first ones of these.
 
-        The mean of a category is its frequency: that of a further one is 0, of as many values as its feature has had.
+        The mean of a category is its frequency: a further one starts at 0, over as many values as its feature has had.
         """
         self.configure(other.missing)
         if self.missing != "mean":
@@ -191,7 +191,7 @@ class Encoder:
 
     @property
     def layout(self) -> Layout:
-        """What is kept."""
+        """The layout of the present state."""
         return _LAYOUTS[self.missing]
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], Header]:
@@ -199,7 +199,7 @@ class Encoder:
         return self.layout.to_arrays(self), {"missing": self.missing}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-        """Load a state from ``to_arrays``; see ``Holder``. Under "error" it says how values are filled."""
+        """Load a state from ``to_arrays``; see ``Holder``. Under "error" the state says how values are filled."""
         fill: Any = header.get("missing")
         if set(header) != {"missing"} or fill not in ([*_LAYOUTS] if self.missing == "error" else [self.missing]):
             raise ValueError("not the state of this encoder")

@@ -257,8 +257,8 @@ def propose(
     """Propose features for ``names`` in order, except those ``ignored``, by the kinds of the values of one row.
 
     ``values`` has one per name, CSV texts if ``texts``, else JSON values; None if the row cannot be read: all are
-    numeric for now. ``Invalid`` lists the first 20 invalid names, or values without a kind: ``field`` is what it calls
-    the names, ``place`` what it calls a value, by its position and its name.
+    numeric for now. ``Invalid`` lists the first 20 invalid names, or values without a kind; it calls the names
+    ``field``, and a value ``place(position, name)``.
     """
     kept = [at for at, name in enumerate(names) if name not in ignored]
     if not kept:

@@ -1,4 +1,4 @@
-"""Feature spaces that follow others: the new one of a switch, the union of both, which overlap rows are sent in, and a
+"""Feature spaces that follow others: the new one of a switch, the union of both, in which overlap rows are sent, and a
 space with further categories.
 
 A name that both spaces of a change have is sent once. If they declare it differently, a row of the union holds it in a
@@ -30,8 +30,8 @@ _OTHER_TYPE = (
 def parse_next(raw: object, current: Schema) -> tuple[Feature, ...]:
     """Read the features of the space that follows the current one.
 
-    ``Invalid`` as ``parse_features``; for the features in force, and no others; for a kept name of another type; and if
-    both spaces together give too many columns, or two of one name.
+    ``Invalid`` as for ``parse_features``; also if the features are exactly those in force, if a kept name has another
+    type, or if both spaces together have too many columns, or two with one name.
     """
     features, own = parse_features(raw), dict(zip(current.names, current.features, strict=True))
     if {feature.name for feature in features} == {*own} and _same(features, current.features):
@@ -53,7 +53,7 @@ def with_categories(features: Sequence[Feature], added: object, field: str) -> t
     """Append categories to those that the features have.
 
     ``added`` has them by feature name, as the client sent them; categories that exist already are ignored. ``Invalid``
-    names a feature that is none of the space, or has no declared categories, or says what is wrong with the new ones.
+    names a feature that is not in the space or has no declared categories, or says what is wrong with the new ones.
     """
     if not isinstance(added, Mapping):
         raise Invalid.of(field, "is not an object of lists of categories by feature")
@@ -72,7 +72,7 @@ def with_categories(features: Sequence[Feature], added: object, field: str) -> t
 
 
 def _extended(feature: Feature, categories: Sequence[Label]) -> Feature:
-    """A feature with the categories appended that it does not have."""
+    """A feature with the categories appended that it lacks."""
     known = LabelSet(feature.categories)
     new = [category for category in categories if known.index(category) < 0]
     return replace(feature, categories=(*feature.categories, *new)) if new else feature
@@ -87,7 +87,7 @@ def column_places(space: Schema, larger: Schema) -> Ints:
 def union(old: Schema, features: Sequence[Feature]) -> Schema:
     """The old features, then the new ones that are not among them.
 
-    A name that both declare differently gets a form that both can read.
+    A name that they declare differently gets a form that both can read.
     """
     return Schema(_joined(old, features))
 

@@ -7,9 +7,9 @@ r"""The range of the labels of a regression so far, and how far beyond it a pred
 A least-squares model with few rows in its window, or after a row far from all others, can predict far outside
 everything seen: a few such rows cause most of its squared error. Only predictions are clipped, not what is learned.
 
-**Labels far from 0.** The first rows are predicted near 0. Where labels are 10 deviations from 0 each of them costs a
-hundred times what later rows do, and 2500 deviations (50 Hz, give or take .02) six million times: a mean of squared
-errors that forgets at .001 a row would be wrong for ten thousand rows, and every loss divided by it negligible.
+**Labels far from 0.** The first rows are predicted near 0. If labels are 10 deviations from 0, each of these rows costs
+a hundred times as much as later ones; at 2500 deviations (50 Hz, give or take .02) it is six million times: a mean of
+squared errors that forgets at .001 a row would be wrong for ten thousand rows, and losses divided by it negligible.
 
 **Outliers.** From row SPAN_ROWS on, a label more than 100 widths outside [a, b] moves that end by one width only: a
 real change of level is reached within some rows, at twice the width each, and a single wild label widens the range

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def clashes(other: Label, whose: str) -> str:
-    """The problem of a label that looks like another one of a different type; ``whose``: where that one is from."""
+    """The problem of a label that looks like another one of a different type; ``whose``: where the other is from."""
     alike = f"looks in answers like the {_TYPES[type(other)]} {json.dumps(other)}, another label {whose}"
     return f"{alike}: send that one, or use another name"
 
@@ -66,7 +66,7 @@ def canonical_all(values: Sequence[object], place: Callable[[int], str]) -> list
             found = {value: canonical(value, "") for value in {*values}}
             return [*map(found.__getitem__, values)]
         return [canonical(value, "") for value in values]
-    except Invalid:  # again, to name it
+    except Invalid:  # again, to name the value
         return [canonical(value, place(at)) for at, value in enumerate(values)]
 
 
@@ -157,7 +157,7 @@ class LabelSet:
 
 
 def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tuple[Label, ...]:
-    """The label set that a client declares: 2 to ``bound`` labels, as ``distinct``; raises ``Invalid``."""
+    """The label set that a client declares: 2 to ``bound`` labels, by ``distinct``; raises ``Invalid``."""
     if isinstance(raw, list | tuple) and not 2 <= len(raw) <= bound:
         raise Invalid.of(field, "has too few or too many labels", f"2 to {bound} labels")
     return distinct(raw, field, allowed=f"2 to {bound} labels")
@@ -166,7 +166,7 @@ def parse_declared(raw: object, field: str = "labels", bound: int = 100) -> tupl
 def distinct(raw: object, field: str, of: str = "labels", allowed: object = None) -> tuple[Label, ...]:
     """The labels of a list, in order; raises ``Invalid`` for values that are no labels, occur twice or clash.
 
-    ``of``, ``allowed``: what it is a list of, and what is allowed, for the error of another value.
+    ``of``, ``allowed``: what it is a list of, and what is allowed, for the error if it is not a list.
     """
     if not isinstance(raw, list | tuple):
         raise Invalid.of(field, f"is not a list of {of}", allowed)
@@ -208,7 +208,7 @@ def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: 
 
     try:
         found = {cell: read(cell, "") for cell in {*cells}}
-    except Invalid:  # again, to name them
+    except Invalid:  # again, to name the cells
         raise Invalid(*_problems(cells, read, place)) from None
     return [*map(found.__getitem__, cells)]
 

@@ -2,9 +2,9 @@ r"""Lag columns: the last rows learned, their features and labels, as further co
 
     X_t = [x_t,  x_(t-1) ... x_(t-m),  y_(t-1) ... y_(t-k)]         t counts rows learned
 
-x are encoded rows. y is the label of a regression as it is. A class is C columns of 0 and 1: class c < C has column c,
-later classes have none. Labels enter when they come: y_(t-1) is the last one *known* when a row is predicted. Every row
-of a call of ``lag`` is predicted as the next one.
+x are encoded rows. In a regression, y is the label itself. A class is C columns of 0 and 1: class c < C has column c,
+later classes have none. Labels enter when they arrive: y_(t-1) is the last one *known* when a row is predicted. Every
+row of a call of ``lag`` is predicted as the next one.
 
 While there are fewer rows than lags, the first one stands in for those before it. Before the first row each row stands
 in for itself, and labels are 0.
@@ -57,9 +57,9 @@ def _join(X: Floats, i: int, y: float, classes: bool, known: bool, features: Flo
 def _lag(
     X: Floats, y: Floats, returned: Floats, classes: bool, known: Floats, features: Floats, labels: Floats, Z: Floats
 ) -> None:
-    """Rows (n, D) with lag columns, those returned (n, L) or (0, 0) where they bring some.
+    """Write rows (n, D) with lag columns to Z; those they bring are ``returned`` (n, L), or (0, 0) if none brings any.
 
-    Each then joins the history with its label y (n,); where there are none, (0,), each row is the next one.
+    Each then joins the history with its label y (n,); without labels, (0,), each is written as the next row.
     """
     D, nothing = X.shape[1], np.zeros(labels.shape)
     for i in range(X.shape[0]):
@@ -96,11 +96,11 @@ class LagColumns(Holder):
         self.width = self.features.size + self.labels.size
 
     def lag(self, X: Floats, truth: NDArray[Any] | None = None, returned: Floats | None = None) -> Floats:
-        """Encoded rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing.
+        """Encoded rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing without truth.
 
-        Or rows that are about to be learned, with ``truth``, (n,) class indices or numbers, and ``returned``, (n, L)
-        lag columns that they bring, ``NOT_RETURNED`` or ``BEFORE_ALL`` in the first; None: no row does. A block leaves
-        the bits of its rows one by one.
+        With ``truth`` (n,), class indices or numbers, rows are about to be learned and join the history; a block leaves
+        the same bits as its rows one by one. ``returned`` (n, L) has the lag columns that rows bring, ``NOT_RETURNED``
+        or ``BEFORE_ALL`` in the first; None: no row brings any.
         """
         Z, given = np.empty((X.shape[0], X.shape[1] + self.width)), _NONE_RETURNED if returned is None else returned
         y = _NO_LABELS if truth is None else np.ascontiguousarray(truth, dtype=np.float64)
@@ -114,8 +114,8 @@ class LagColumns(Holder):
         return (*self.features.ravel().tolist(), *self.labels.ravel().tolist())
 
     def as_returned(self, brought: Sequence[tuple[float, ...] | None]) -> Floats:
-        """What ``lag`` takes of rows some of which bring lag columns, as ``now`` gave them; None, or others than the
-        model's: the row brings none.
+        """The ``returned`` of ``lag``, from the lag columns that each row brings, as ``now`` gave them. For None, or
+        another number of columns than the model's, the row brings none.
         """
         returned = np.full((len(brought), self.width), NOT_RETURNED)
         for row, own in enumerate(brought):
@@ -126,7 +126,7 @@ class LagColumns(Holder):
         return returned
 
     def extend(self, other: "LagColumns", places: Ints) -> None:
-        """Continue for a history of fewer columns, those at ``places``; the others have been 0 in every row."""
+        """Take over a history of fewer columns, those at ``places``; the others have been 0 in every row."""
         self.layout.extend(self, other, places)
 
     def _sizes(self, _found: Counts) -> Counts:

@@ -62,8 +62,8 @@ def number(cell: Any, texts: bool = False) -> float:
 def seconds_of(text: str) -> float:
     """The seconds since 1970 of a time such as ``2026-01-31T12:00:00.5+01:00``, ``2026-01-31 12:00`` or ``2026-01-31``.
 
-    It is read as RFC 3339, in UTC unless it has an offset. Leap seconds do not count: one is the second after it, the
-    first of a day. Raises ``ValueError`` otherwise, also for other dates of ISO 8601: 20260131 is a number.
+    It is read as RFC 3339, in UTC unless it has an offset. Leap seconds do not count: one is read as the second after
+    it, the first of a day. ``ValueError`` for anything else, including other ISO 8601 dates: 20260131 is a number.
     """
     if not text[4:5] == "-" == text[7:8]:
         raise ValueError("not a date of RFC 3339")

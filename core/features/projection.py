@@ -19,9 +19,9 @@ multiplied by 1/sqrt(d). All arithmetic before that is on integers, so psi has t
     u = ((w_{2k-1} >> 11) + 1) 2^-53    t = (w_2k >> 11) 2^-53
     sqrt(-2 ln u) (cos 2 pi t, sin 2 pi t)
 
-A column costs d/2 logarithms, sines and cosines each time the name occurs, some fifty times a column of signs:
-an option for up to 1e5 names or so. Its last bit depends on the platform's ln, cos and sin; what replicas learn does
-not, because rows are projected once, when they are read, and logged as psi.
+A column costs d/2 logarithms, sines and cosines each time the name occurs, some fifty times as much as a column of
+signs: an option for up to 1e5 names or so. Its last bit depends on the platform's ln, cos and sin; what replicas learn
+does not, because rows are projected once, when they are read, and logged as psi.
 
 Terms are summed in the order in which the row gives its names; another order gives the same psi to round-off.
 For any finite values psi is finite: it is clipped to +-1e300.

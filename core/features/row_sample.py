@@ -1,7 +1,7 @@
 r"""A uniform sample of the rows that a model has learned: the background of explanations and effects.
 
-Of n encoded rows, k = min(n, room) are kept, every subset of so many with the same probability. Once k = room, rows are
-skipped until the next one that is kept; it takes the place of one of the others, drawn evenly. With u uniform:
+Of n encoded rows, k = min(n, room) are kept; all subsets of that size are equally probable. Once k = room, rows are
+skipped until the next one that is kept; it replaces one of the others, drawn uniformly. With u uniform:
 
     W <- 1, first;  W <- W u^(1 / room)                 the largest of room draws, given that all lie below W
     next <- next + 1 + floor(ln u / ln(1 - W))
@@ -23,7 +23,7 @@ from core.numerics.rng import uniform
 from core.state.layout import ROWS_MAX, Array, Counts, Holder, Layout, Range
 
 SAMPLE_ROWS_MAX = 256  # most rows of a sample
-NUMBERS_MAX, ROWS_MIN = 16_384, 4  # most numbers of a sample, for at least so many rows
+NUMBERS_MAX, ROWS_MIN = 16_384, 4  # most numbers in a sample; least rows it has room for
 _U_MIN = 2.0**-53
 
 
@@ -50,7 +50,7 @@ class RowSample(Holder):
         self.seen = self.next = 0  # rows so far, and the number of the next row that is kept
 
     def absorb(self, X: Floats) -> None:
-        """Rows X (n, D), as they are learned; blocks give the bits of their rows."""
+        """Add rows X (n, D) as they are learned; a block leaves the same bits as its rows one by one."""
         first, self.seen = self.seen, self.seen + len(X)
         if self.next >= self.seen:
             return
@@ -67,14 +67,14 @@ class RowSample(Holder):
             self._skip()
 
     def _skip(self) -> None:
-        """The next row that is kept, after the one that ``next`` numbers."""
+        """Move ``next`` to the next row that is kept."""
         one, other = np.maximum(uniform(self._seed, 2 * self.next, 2, "row sample"), _U_MIN).tolist()
         self.largest[0] *= one ** (1.0 / self.room)
         gap = math.log(other) / math.log1p(-max(self.largest[0], _U_MIN)) if self.largest[0] < 1.0 else 0.0
         self.next += 1 + int(min(gap, ROWS_MAX))
 
     def extend(self, other: "RowSample", places: Ints) -> None:
-        """Continue for rows of fewer columns, those at ``places``; further columns were 0."""
+        """Take over a sample of rows of fewer columns, those at ``places``; further columns were 0."""
         rows = other.held[: self.room]
         self.held = np.zeros((len(rows), self.held.shape[1]))
         self.held[:, places] = rows
@@ -85,6 +85,6 @@ class RowSample(Holder):
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         kept = len(held["held"])
-        ahead = found["next"] - found["seen"]  # rows that will be passed over: none until there are enough
+        ahead = found["next"] - found["seen"]  # rows that will be skipped: none until the sample is full
         if kept != min(found["seen"], self.room) or ahead < 0 or (kept < self.room and ahead > 0):
             raise ValueError("not the state of this sample")

@@ -18,7 +18,7 @@ rows absorbed, this one included:
               d = clip(x - m, +-5 s), unclipped where s = 0; then as above
 
 **minmax**  m = the least and s = the largest value minus it, of all rows so far; z is clipped to [0, 1]. A column with
-declared ends has these, and values outside them do not move them.
+declared ends keeps these; values outside do not move them.
 
 A column that has had only one value has s = 0 and z = 0; its mean is exactly that value (with minmax its least value).
 
@@ -223,7 +223,7 @@ class Scaler:
     def scale(self, X: Floats, absorb: bool = False) -> Floats:
         """Scale rows X (n, D), C-contiguous and finite, each as if it were the only next row. Changes nothing.
 
-        Or ``absorb`` each row before it is scaled; a block leaves the bits of its rows one by one.
+        With ``absorb``, each row is absorbed before it is scaled; a block leaves the same bits as its rows one by one.
         """
         Z = np.empty(X.shape)
         _scale_rows(X, self.rows, self._kind, absorb, self.moments, self.buffer, Z)
@@ -234,7 +234,7 @@ class Scaler:
         return Z
 
     def extend(self, other: "Scaler", places: Ints) -> None:
-        """Continue for a scaler of fewer columns, those at ``places``; the others have been 0 in every row."""
+        """Take over from a scaler of fewer columns, those at ``places``; the others have been 0 in every row."""
         self.rows = other.rows
         if self._robust:
             self.buffer = np.zeros((len(other.buffer), self.dimension))

@@ -83,7 +83,7 @@ class Schema:
         if self.numeric and type(values) is dict and (len(values) == len(self.names) or self.known.issuperset(values)):
             try:
                 cells = self._pick(values)
-                # A finite sum has only finite terms; so may an infinite one, therefore cells are read then.
+                # A finite sum has only finite terms; an infinite sum may, too, so the cells are read one by one then.
                 if NUMBERS.issuperset(map(type, cells)) and math.isfinite(sum(cells)):
                     raw = np.array((cells,), np.float64)
             except (KeyError, OverflowError):

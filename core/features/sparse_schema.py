@@ -140,12 +140,12 @@ def _sound(rows: _Rows, names: Sequence[Any]) -> bool:
         return False
     try:
         return "".join(names).isprintable() and max(map(len, names), default=0) <= NAME_MAX
-    except TypeError:  # one is not a text
+    except TypeError:  # a name is not a text
         return False
 
 
 def _one_by_one(rows: _Rows) -> Floats:
-    """All values (m,) one by one; or the first invalid names and values, in their order."""
+    """Read all values (m,) one by one; refuses the first invalid names and values, in their order."""
     numbers: list[float] = []
     problems: list[Problem] = []
     for row, (names, values) in enumerate(zip(rows.names, rows.values, strict=True)):
