@@ -3,7 +3,7 @@ r"""Random projection of named sparse rows: psi = M x, where M is computed when 
     psi_i = sum_j M_ij x_j          i = 1 ... d (compressed_dim), j over the names a row holds
 
 M has one column per *name*, and that column is a function of (seed, name) alone. So the number of names is
-unlimited, no name has to be known in advance, no dictionary is kept, and every process computes the same rows. With mix
+unlimited, names need not be known in advance, no dictionary is kept, and every process computes the same rows. With mix
 and gamma of core.numerics.rng and all arithmetic modulo 2^64:
 
     h    = fnv1a(name)                      h = 14695981039346656037; per UTF-8 byte b: h <- (h xor b) 1099511628211

@@ -203,7 +203,7 @@ class SpaceModel(Nested):
         self.add_class_to_others()
 
     def add_class_to_others(self) -> None:
-        """Add a class to every expert except the recovered one, whose learner is that of the model before."""
+        """Add a class to every expert except the recovered one, whose learner is the former model's."""
         for name, expert in self.experts.items():
             if name != "recovered":
                 expert.learner.add_class()
@@ -249,7 +249,7 @@ class SpaceModel(Nested):
 
     @property
     def _foreign(self) -> Ints:
-        """Which of the recovered expert's columns are not columns of the space, and may have to be read."""
+        """Which of the recovered expert's columns are not columns of the space, but may need to be read."""
         if self.recovery is None or self._averages or "recovered" not in self.experts:
             return np.empty(0, dtype=np.int64)
         return self.recovery.vanished
