@@ -56,8 +56,8 @@ def suggestion(given: object, names: Sequence[str], count: int = 0) -> str:
     return f"; did you mean {by_letters[found[0]]}?" if found else ""
 
 
-PASSED_OVER = '; declare it in "ignore" to have it passed over'  # the advice for a name that resembles no feature
-FILLED = 'declare "missing": "mean" or "zero" to have missing values filled'  # the advice for a missing value
+PASSED_OVER = '; add it to "ignore" to skip it'  # the advice for a name that resembles no feature
+FILLED = 'declare "missing": "mean" or "zero" to fill missing values'  # the advice for a missing value
 
 
 def lacking(field: str, names: Sequence[str], way_out: str = "") -> Problem:

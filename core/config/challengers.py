@@ -84,7 +84,7 @@ def _check_algorithm(model: Config, own: Algorithm) -> None:
     if own.observes:
         raise Invalid.of("algorithm", f"{own.id} predicts nothing that could be compared", fine)
     if own.id not in fine:
-        raise Invalid.of("algorithm", f"{own.id} is not for a {model.task}", fine)
+        raise Invalid.of("algorithm", f"{own.id} does not support {model.task}", fine)
 
 
 def _check_shared(model: Config, name: str, value: object, shared: Mapping[str, Any]) -> None:

@@ -46,14 +46,14 @@ class ModelChanges(Checked):
         None, description="Cost of missing a class from now on, by label; null: 1 for all."
     )
     labels_due: LabelsDue | None = Field(
-        None, description="What becomes of tracked predictions without a label from now on; null: they expire."
+        None, description="What happens to tracked predictions without a label from now on; null: they expire."
     )
     description: Description | None = None
     tags: Tags | None = None
     add_labels: list[GivenLabel] | None = Field(
         None,
         description="Labels to append to the declared ones; those that exist already are ignored. Retired labels come "
-        "back. 422 with `lags`, 409 beside a challenger with them: they have a column per label.",
+        "back. 422 with `lags`, 409 with a challenger that has them: they have a column per label.",
     )
     retire_labels: list[GivenLabel] | None = Field(
         None,
@@ -78,7 +78,7 @@ _INSTEAD = {
         "cannot be changed after creation: create another model with it",
     ),
     "features": "need a switch, POST /models/{name}/features/switch; add_categories adds categories to some",
-    "labels": "cannot be replaced: add_labels adds some",
+    "labels": "cannot be replaced: add_labels appends new ones",
 }
 """What to do instead, for fields that cannot be changed."""
 

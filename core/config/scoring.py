@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 from core.problems import Checked, Invalid, Param
 
 WINDOW = Param(
-    "window", "integer", 1000, "Rows of `window` in the metrics: the last ones. Default: 1000.", ge=10, le=100_000
+    "window", "integer", 1000, "Number of last rows in `window` of the metrics. Default: 1000.", ge=10, le=100_000
 )
 FADING = Param(
     "fading", "number", 0.999, "Weight of a row relative to the next one in `fading`. Default: 0.999.", ge=0.9,

@@ -155,7 +155,7 @@ class Encoder:
         if self.schema.plain:
             X[:] = raw
         elif not _expand(raw, self.starts, self._kinds, X):
-            raise ValueError("an index of no category")
+            raise ValueError("an index that is not a category")
         if means and (incomplete or absorb):
             _fill(X, self.moments, absorb)
         elif incomplete:

@@ -241,7 +241,7 @@ def _check_together(features: list[Feature], field: str, problems: list[Problem]
     for i, feature in enumerate(features):
         where = f"{field}[{i}]" + ("" if feature == Feature(feature.name) else ".name")
         if feature.name and names.setdefault(feature.name, i) != i:
-            problems.append(Problem(where, f"is the same name as that of {field}[{names[feature.name]}]"))
+            problems.append(Problem(where, f"is also the name of {field}[{names[feature.name]}]"))
         elif feature.name and any(owners.setdefault(column, i) != i for column in feature.columns):
             problems.append(Problem(where, "has a column with the same name as another feature's"))
 
@@ -283,7 +283,7 @@ def _proposed(name: str, value: Any, texts: bool) -> Feature:
     """The feature of a name by its first value; raises ``Unfit`` if the value has no kind."""
     kinds = "a number, a string, true or false"
     if value is None or (texts and value in MISSING_TEXTS):
-        way_out = f'declare "features", of which this may be {declaration(name, "numeric")}'
+        way_out = f'declare "features", for example {declaration(name, "numeric")} for this one'
         raise Unfit(f"is missing in the first row, which fixes the features; {way_out}", kinds)
     if isinstance(value, str):
         numeric = texts and reads(number, value, True)

@@ -22,8 +22,8 @@ from core.features.schema import Schema
 from core.problems import LISTED_MAX, Invalid, Problem, refuse
 
 _OTHER_TYPE = (
-    "is of another type in the space in force: a kept name keeps it, and its buckets, since a row holds one value for "
-    "it; declare another name"
+    "has another type or number of buckets in the space in force, and overlap rows hold one value for both; use "
+    "another name"
 )
 
 

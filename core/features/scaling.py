@@ -270,7 +270,7 @@ class Scaler:
         if rows == 0 and (read["moments"][:, ~fixed].any() or (starting and read["_buffered"].any())):
             raise ValueError("moments: no row has been absorbed")
         if (read["moments"][:, fixed] != self.moments[:, fixed]).any():
-            raise ValueError("moments: the declared ends are others")
+            raise ValueError("moments: the declared ends differ")
         self.rows, self.moments = rows, read["moments"]
         if self._robust:
             self.buffer = np.zeros((START_ROWS - 1 if starting else 0, self.dimension))

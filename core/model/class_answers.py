@@ -142,7 +142,7 @@ def _absorb(
     counted = seen.sum()
     for i in range(truth.shape[0]):
         if not 0 <= truth[i] < order.shape[0]:
-            raise IndexError("a class that is none")
+            raise IndexError("no such class")
         log_priors(order, seen, counted, priors)
         calibrate_row(p, i, priors, calibration, logs, s, r)
         predicted[i] = _answer(r, order, costs, gone[:known], known, rows + i, q[:known])
@@ -372,6 +372,6 @@ class ClassAnswers(Holder):
         if any(self.labels.index(label) < 0 for label in self.seen.labels):
             raise ValueError("a class is not one of the declared labels")
         if any(self.labels.index(label) < 0 for label in self.retired) or (self.retired and len(self.in_use) < 2):
-            raise ValueError("labels are retired that cannot be")
+            raise ValueError("some labels cannot be retired")
         if self.metrics.classes > len(self.labels):
             raise ValueError("the classes of the parts differ")

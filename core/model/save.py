@@ -106,7 +106,7 @@ def from_bytes(
         model = Model(parts, challengers, outbox, _unknown(state.get("unknown", {})), outside)
         model.due_rows = state.get("due_rows", 0)
         if type(model.due_rows) is not int or not 0 <= model.due_rows <= model.rows:
-            raise ValueError("no such number of due rows")
+            raise ValueError("the number of due rows is invalid")
         _check_challengers(model)
         return model, dict(header["stamp"])
     except (KeyError, TypeError, IndexError, AttributeError) as error:
@@ -116,7 +116,7 @@ def from_bytes(
 def _load_challenger(config: Config, raw: Header, arrays: Arrays) -> tuple[str, Challenger]:
     name, promote, difference = raw["name"], raw["promote"], PairedDifference()
     if not isinstance(name, str) or not name or promote not in get_args(PromotionPolicy):
-        raise ValueError("no such challenger")
+        raise ValueError("a challenger is invalid")
     parts = _load_parts(config, arrays, raw["state"], {"difference": difference})
     return name, Challenger(parts, promote, difference)
 
@@ -137,7 +137,7 @@ def _check_together(parts: LearnerParts, rows: object) -> None:
     """Check that parts, each a valid state, belong to the same learner."""
     before, now = parts.rows_before_start, parts.switching.now
     if {type(rows), type(before)} != {int} or before < 0 or not _is_learner_id(parts.learner_id):
-        raise ValueError("no such numbers of rows")
+        raise ValueError("the numbers of rows are invalid")
     if rows != parts.rows or (parts.metrics.rows > 0 and now is None):
         raise ValueError("the rows of the parts differ")
     parts.answers.check()
@@ -156,7 +156,7 @@ def _is_learner_id(saved: object) -> bool:
 def _unknown(counts: Any) -> dict[str, int]:
     """Counts of unknown categories, checked."""
     if not isinstance(counts, dict) or any(type(count) is not int or count < 1 for count in counts.values()):
-        raise ValueError("no such counts of unknown categories")
+        raise ValueError("the counts of unknown categories are invalid")
     return counts
 
 

@@ -40,8 +40,8 @@ RETIRED_MAX = 64  # spaces left behind that are remembered
 NAMES_SHOWN = 5  # most features of a new space that an error names
 
 _OTHER_TYPE = (
-    "had another type or number of buckets in an earlier space, which the model still reads: declare that, or another "
-    "name"
+    "had another type or number of buckets in an earlier space, which the model still reads: declare the same, or use "
+    "another name"
 )
 
 
@@ -264,7 +264,7 @@ class Switching:
             return None
         if taught or not recovery.ready:
             return f"{problem}: predictions come mainly from the new model until the others have lower losses"
-        return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels come"
+        return f"{problem}, and the new model has learned no labelled row: predictions are poor until labels arrive"
 
     def abort(self) -> None:
         """Go back to the phase before the overlap."""

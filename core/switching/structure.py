@@ -86,7 +86,7 @@ def _build_in_force(config: Config, described: Header, first: bool) -> SpaceMode
     new = SpaceModel(config, Schema(features))
     recovery = _build_mapping(new.row_columns, described["front"])
     if recovery.targets != old.columns:
-        raise ValueError("what is recovered is not what the old model reads")
+        raise ValueError("the recovered columns are not those that the old model reads")
     new.join(old, recovery, union(_dense(old.schema), features), dict.fromkeys(names, 1.0 / len(names)), 0)
     return new
 
@@ -131,7 +131,7 @@ def _build_model(config: Config, described: Header, first: bool) -> SpaceModel:
     space, expert = _dense(space), SpaceExpert(config, Schema(parse_features(described["read"])))
     input_mapping = _build_mapping(row_columns(config, space), described["front"])
     if input_mapping.targets != expert.columns:
-        raise ValueError("what is recovered is not what the model reads")
+        raise ValueError("the recovered columns are not those that the model reads")
     return SpaceModel(config, space, expert.with_input_mapping(input_mapping, space))
 
 
@@ -144,9 +144,9 @@ def _build_mapping(columns: Sequence[str], described: Mapping[str, Any]) -> Feat
 def _checked_memory(described: Header) -> tuple[list[str], int, dict[str, str]]:
     retired, switches, alike = described["retired"], described["switches"], described.get("alike", [])
     if not isinstance(retired, list) or any(not isinstance(space, str) for space in retired):
-        raise ValueError("no such memory of spaces")
+        raise ValueError("the spaces left behind are invalid")
     if type(switches) is not int or switches < 0:
-        raise ValueError("no such number of switches")
+        raise ValueError("the number of switches is invalid")
     if not isinstance(alike, list) or any(len(pair) != 2 or {*map(type, pair)} != {str} for pair in alike):
-        raise ValueError("no such memory of spaces with fewer categories")
+        raise ValueError("the spaces with fewer categories are invalid")
     return retired[-RETIRED_MAX:], switches, dict(alike[-RETIRED_MAX:])

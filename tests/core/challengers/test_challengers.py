@@ -206,7 +206,7 @@ def test_an_impossible_request_is_refused_and_changes_nothing():
     """The planning refuses it, and so does apply if an earlier entry has made it impossible."""
     model = Twin(MODEL)
     plan = partial(plans.plan_challenge, model.machine)
-    with pytest.raises(Invalid, match="vigo is not for a regression"):
+    with pytest.raises(Invalid, match="vigo does not support regression"):
         plans.plan_challenge(Model.first(Config.parse(PRICES)), "x", {"algorithm": "vigo"}, MOST)
     sparse = Model.first(Config.parse({"algorithm": "sparse_dfop", "task": "classification", "seed": 3}))
     for body in ({}, DFOP, {"algorithm": "sparse_dfop", "seed": 4}):

@@ -122,7 +122,7 @@ async def test_what_is_no_number_names_the_declaration_that_takes_it(api, value,
         assert "a finite number" == error["allowed"]
 
 
-IGNORED, FILLED = 'declare it in "ignore" to have it passed over', 'declare "missing": "mean" or "zero"'
+IGNORED, FILLED = 'add it to "ignore" to skip it', 'declare "missing": "mean" or "zero"'
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.service.api_fixtures import RLS, ROW, body
 
-UNKNOWN = 'is not a feature of this model; declare it in "ignore" to have it passed over'
+UNKNOWN = 'is not a feature of this model; add it to "ignore" to skip it'
 every_route = pytest.mark.parametrize("route", ["predict", "feedback"])
 SECRET = "12345"
 """What no answer may hold."""
