@@ -172,7 +172,7 @@ class Learner(Protocol):
         """The current linear model, or None if there is none."""
 
     def posterior(self, view: Any) -> Header:
-        """What the learner holds, by names of a ``core.learners.posterior.View``; may be arrays. Changes nothing."""
+        """What the learner holds, see ``core.learners.posterior.View``; numbers may be arrays. Changes nothing."""
 
     def info(self) -> Header:
         """The part of the state that people want to see, JSON-able and small."""

@@ -97,7 +97,7 @@ def answer_rows(
     """The answers for n rows that are predicted together: labels (n,), -1 for none, and probabilities (n, K).
 
     p (n, classes), order (classes,)   the learner's probabilities; the label of each class
-    costs (K,), counts    of missing each label, (0,): all equal; rows of each label, labels after these have none
+    costs (K,), counts    cost of missing each label, (0,): all equal; rows of each label, labels after these have none
     gone (K,)             1 for retired labels; (0,): there are none
     labels, rows          K; rows that the model has learned
     """
@@ -128,7 +128,7 @@ def _absorb(
         value (n,), p (n, classes)   the learner's a-priori classes, -1 for none, and their probabilities
         truth, weights (n,)          the true classes; weights of the rows, or (0,): every row counts once
         order (classes,)             the label of each class, including the classes of ``truth``
-        costs, gone (K,)             of missing each label, (0,): all equal; 1 for retired labels, (0,): none
+        costs, gone (K,)             cost of missing each label, (0,): all equal; 1 for retired labels, (0,): none
         slow, own                    as in ``calibration.fresh``; whether the learner's class is the answer
         fits, known                  whether the calibration learns; how many of the first labels can be answered
         rows, counts                 rows learned before; whether the metrics' arrays, which follow, count these
