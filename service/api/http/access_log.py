@@ -29,7 +29,7 @@ def is_quiet(route: str | None, status: int) -> bool:
 
 
 def write(scope: Scope, status: int, seconds: float) -> None:
-    """Log an answer, unless that has been done."""
+    """Log an answer, unless it has been logged already."""
     if WRITTEN in scope:
         return
     scope[WRITTEN] = True

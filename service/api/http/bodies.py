@@ -4,9 +4,9 @@ The memory of all bodies is bounded, from before a body is read until its reques
 (``Content-Encoding: gzip``) is unpacked piece by piece: its size is only known after unpacking, so a bomb is refused as
 soon as it exceeds the limit. At most one piece is held beyond what is counted.
 
-Once decoded, a body takes many times its bytes. So a large one waits, as bytes, for its turn to be decoded. What it
-holds counts until its request is answered, but only as an array once its rows are one: a request may wait long for a
-model that learns. A large answer counts until it has been sent.
+A decoded body takes many times its bytes. So a large one waits, still as bytes, for its turn to be decoded. The decoded
+values count until the request is answered; once its rows are an array, only the array counts: a request may wait long
+while its model learns. A large answer counts until it has been sent.
 """
 
 import zlib
@@ -26,18 +26,18 @@ from service.runtime.threads import LARGE_BYTES, THREAD_BYTES, Places, in_thread
 
 RESERVED = "onepass.reserved"  # key of a request's scope: the owner of its body, and the bytes it counts for
 DECODED = "onepass.decoded"
-"""Key of a request's scope: where what its body was decoded to is counted, its bytes, and those that are kept."""
-SHARES = 2  # the bodies of one owner may take at most one part in this many of the budget
+"""Key of a request's scope: the ``Places`` that count its decoded body, the bytes in use, and the bytes kept longer."""
+SHARES = 2  # the bodies of one owner may take at most 1 / SHARES of the budget
 DECODED_BYTES, OTHERS_BYTES = 96 * 2**20, 48 * 2**20
-"""Most bytes of what large bodies, and smaller ones, are decoded to."""
-UNCOUNTED_BYTES = 2**20  # so much may be decoded without a place
+"""Most bytes that large bodies, and smaller ones, may take once they are decoded."""
+UNCOUNTED_BYTES = 2**20  # a body that takes at most this much once it is decoded is not counted
 
 
 class BodyBudget:
-    """Counts the bytes of all bodies that are being read or processed, what they are decoded to, and large answers.
+    """Counts the bytes of all bodies that are being read or processed, of their decoded values, and of large answers.
 
-    ``most`` is the bound of bodies and answers; a single body is accepted whatever its size. ``owner_of`` tells the
-    owner of a request: its key, or else the address of its client.
+    ``most`` is the bound of bodies and answers; a single body is accepted whatever its size. ``owner_of`` returns the
+    owner of a request: its key, or without one the address of its client.
     """
 
     def __init__(self, most: int, owner_of: Callable[[Scope], str]) -> None:
@@ -48,7 +48,7 @@ class BodyBudget:
     def reserve(self, scope: Scope, size: int) -> None:
         """Count ``size`` bytes for a request, in total.
 
-        ``BodiesFull`` if it would exceed the bound together with all other bodies, or with the owner's own.
+        ``BodiesFull`` if all bodies together, or those of the request's owner, would exceed their bound.
         """
         owner, own = scope.get(RESERVED) or (self._owner_of(scope), 0)
         if size <= own:
@@ -67,8 +67,8 @@ class BodyBudget:
     async def decode(self, scope: Scope, body: bytes, size: int) -> None:
         """Wait until a body may be decoded, to ``size`` bytes, which count until its request is released.
 
-        As in ``BodyReader``, large bodies do not keep smaller ones waiting. Nobody may wait here with a lock that a
-        request needs to be answered.
+        As in ``BodyReader``, large bodies do not keep smaller ones waiting. Callers must not hold a lock that another
+        request needs before it can be answered.
         """
         self.settle(scope, 0)
         if size > UNCOUNTED_BYTES:
@@ -78,7 +78,7 @@ class BodyBudget:
             scope[DECODED] = (places, size, 0)
 
     def settle(self, scope: Scope, size: int) -> None:
-        """Count no more than ``size`` bytes of what a body was decoded to: the rest has been freed."""
+        """Count at most ``size`` bytes of a decoded body from now on: the rest has been freed."""
         if DECODED in scope:
             places, used, kept = scope[DECODED]
             left = min(size, used + kept)
@@ -130,14 +130,14 @@ def media_type(request: Request, allowed: tuple[str, ...]) -> str:
 async def read_body(request: Request, limit: int) -> bytes:
     """The whole body, unpacked if it is gzip.
 
-    One that is not small counts against the budget of all bodies until its request is answered: as it arrives, with
-    AHEAD_BYTES of what was announced, and as it is unpacked. The server's protocol bounds how long it may take.
+    A body that is not small counts against the budget of all bodies until its request is answered: the bytes that have
+    arrived, up to AHEAD_BYTES more of the announced ones, and the unpacked ones. The server limits the time it takes.
 
     Raises:
         WrongEncoding: compressed, but not by gzip.
         TooLarge: over the limit, as announced, as it arrives or as it is unpacked.
         NotGzip: it cannot be unpacked.
-        BodiesFull: the maximum number of bytes of bodies is being read.
+        BodiesFull: the budget of all bodies, or the owner's share of it, is used up.
     """
     packed = is_gzip(", ".join(request.headers.getlist("content-encoding")))  # several lines are one list
     length = request.headers.get("content-length")

@@ -45,7 +45,7 @@ class Context:
     engine: Engine
     keys: Keys
     observe: Callable[[str, str, int, float], None]  # counts an answer: route, method, status, seconds
-    render: Callable[[Callable[[str], bool] | None], Awaitable[tuple[bytes, str]]]  # metrics, as a key may see them
+    render: Callable[[Callable[[str], bool] | None], Awaitable[tuple[bytes, str]]]  # the metrics that a key may see
     drift: DriftStream
     note_unlabelled: Callable[[Replica, Space, Floats, ServedPrediction], None]  # watches a tracked row (1, F)
     broadcast: Broadcast
@@ -74,7 +74,7 @@ ModelName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", openapi_examples={"
 
 
 def whole(text: str) -> int | None:
-    """The whole number that a text of plain digits denotes; None: it is not one, or exceeds WHOLE_MAX."""
+    """The whole number that a text of plain digits denotes; None if it is not one, or exceeds WHOLE_MAX."""
     plain = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
     return int(text) if plain and int(text) <= WHOLE_MAX else None
 
@@ -109,7 +109,7 @@ _fresh_enough, FRESHNESS = validate_call(fresh_enough), ("min_version", "consist
 
 
 async def fresh_by_query(request: Request, *others: str) -> Freshness:
-    """``fresh_enough`` for a request that FastAPI does not read; it may also have the queries ``others``.
+    """``fresh_enough`` for a request that FastAPI does not read; ``others`` are its other query parameters.
 
     ``Invalid`` and ``RequestValidationError`` name the wrong parameter.
     """

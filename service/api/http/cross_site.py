@@ -26,7 +26,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITE = frozenset({b"same-origin", b"none"})
 """What a browser sends with a request of our own pages, and with one that its user made directly."""
 KNOWN_MAX = 1000  # most hosts whose verdict is cached
-HOST_BYTES_MAX = 260  # of a name, a dot and a port; longer ones are of nobody
+HOST_BYTES_MAX = 260  # a name, a dot and a port; no valid host is longer
 _HOST, _SITE, _ORIGIN, _CLIENTS = b"host", b"sec-fetch-site", b"origin", b"x-forwarded-for"
 _WANTED = frozenset({_HOST, _SITE, _ORIGIN})
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -40,7 +40,7 @@ def origins_of(text: str) -> tuple[str, ...]:
     for own in found:
         if own != "*" and _ORIGIN_FORM.fullmatch(own) is None:
             raise ValueError(f"ONEPASS_CORS_ORIGINS: {own!r} is not an origin such as https://app.example:8443")
-    # Browsers leave the scheme's own port out.
+    # Browsers leave out the default port of the scheme.
     return tuple(own.removesuffix(":443" if own.startswith("https:") else ":80") for own in found)
 
 

@@ -20,7 +20,7 @@ MODEL = b"x-onepass-model"  # header with the model's name, for load balancers a
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # valid names of models
 REQUEST_ID, TRACE_HEADER = b"x-request-id", b"traceparent"
 LINES, ID = "onepass.lines", "onepass.request_id"
-"""Keys of a request's scope: its header lines by name, the first of equal ones; its id."""
+"""Keys of a request's scope: its header lines by name (the first one of a repeated name), and its id."""
 CURRENT: ContextVar[Scope | None] = ContextVar("onepass_request", default=None)
 """The scope of the current request; its log fields are looked up only when a line is logged."""
 
@@ -34,7 +34,7 @@ _drawn: list[bytes] = []
 
 
 def begin_request(scope: Scope) -> bytes:
-    """Begin a request, unless it has begun; its id. Blanks behind a value, which the parser leaves, are cut off."""
+    """Begin a request, unless it has begun, and return its id. Removes trailing blanks, which the parser leaves."""
     if ID in scope:
         return scope[ID]  # type: ignore[no-any-return]
     for _, value in scope["headers"]:
@@ -51,7 +51,7 @@ def begin_request(scope: Scope) -> bytes:
 
 
 def new_id() -> bytes:
-    """An id that no other request has, in any process: 64 random bits behind those of the process."""
+    """An id that no other request has, in any process: the random bits of the process, then 64 of its own."""
     if not _drawn:
         drawn = secrets.token_hex(8 * AT_ONCE).encode()
         _drawn.extend([b"%b-%b" % (_OWN, drawn[at : at + 16]) for at in range(0, len(drawn), 16)])
@@ -65,7 +65,7 @@ def log_fields() -> dict[str, str]:
         return {}
     found = {"request_id": scope[ID].decode("ascii")}
     model = scope.get("path_params", {}).get("name", "")
-    if NAME.fullmatch(model):  # anybody may send any other
+    if NAME.fullmatch(model):  # a client may send any text in place of a name
         found["model"] = model
     for name, value in scope["headers"]:
         if name == TRACE_HEADER and (trace := _TRACE.fullmatch(value)) is not None and not value.startswith(b"ff"):

@@ -24,8 +24,8 @@ from service.errors import NotJson
 
 TOO_DEEP = "the body cannot be read as JSON: it is nested too deeply"
 PATH_MAX = 200  # most characters of a path or a name that an error repeats
-TEXT_BYTES = 4  # memory of a byte of a text with characters of all kinds
-VALUE_BYTES = 100  # assumed memory of a value: a short text takes 64, and some in the lists that it is in
+TEXT_BYTES = 4  # memory per byte of a text: one character beyond 16 bits makes all of them take four
+VALUE_BYTES = 100  # assumed memory of a value: a short text takes 64, and a little more in the lists that hold it
 _HALF = re.compile(rb"(?:^|[^\\])(?:\\\\)*(\\u[dD][89abAB]..)(?!\\u[dD][c-fC-F])")  # the first of two escapes
 KINDS = {
     "object": "an object",
@@ -67,12 +67,12 @@ def large(body: bytes, decoder: "msgspec.json.Decoder[T]", most: int) -> T:
 
 
 def decoded_bytes(body: bytes) -> int:
-    """About the most memory that a body takes as it is decoded: values, and objects and lists of them."""
+    """Roughly the most memory that a decoded body takes: its values, and the objects and lists around them."""
     return memory_of(body, *marks(body))
 
 
 def memory_of(body: bytes, values: int, around: int) -> int:
-    """Like ``decoded_bytes``, for so many values, and objects and lists (or lines) around them."""
+    """Like ``decoded_bytes``, for this many values, and this many objects and lists (or lines) ``around`` them."""
     return TEXT_BYTES * len(body) + VALUE_BYTES * (values + 2 * around)
 
 
@@ -88,7 +88,7 @@ def tally(body: bytes, mark: bytes) -> int:
 
 
 def names_in(found: Any) -> int:
-    """The least number of names in a body that decodes to a value, over all objects."""
+    """The least number of names, over all objects, that a body has if it decodes to this value."""
     if isinstance(found, dict):
         return len(found)
     if isinstance(found, list):
@@ -176,7 +176,7 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         return NotJson(f"the body is not UTF-8 (byte {wrong.start})")
     problems, is_read = list[Problem](), True
     try:
-        parsed = _parsed(text, parse_int=_integer)  # reads NaN and Infinity, which JSON does not have, and half a pair
+        parsed = _parsed(text, parse_int=_integer)  # unlike JSON, it accepts NaN, Infinity and half a surrogate pair
         problems = _odd(parsed, "is NaN or infinite, which JSON cannot express")
     except (ValueError, NotJson):
         is_read = False
@@ -188,7 +188,7 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         return NotJson("the body is empty; it must be JSON")
     found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     why, at = (found[1], int(found[2])) if found else ("it ends too early", len(body))
-    if is_read and not found and (half := _HALF.search(body)) is not None:  # of a large body, it takes a while
+    if is_read and not found and (half := _HALF.search(body)) is not None:  # slow for a large body
         why, at = "half of a surrogate pair is no character", half.start(1)
     return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
 
@@ -206,9 +206,9 @@ def _unrepresentable(body: bytes) -> Invalid:
 
 
 def _parsed(body: bytes | str, **how: Any) -> Any:
-    """A second reading of a body; it may need a little more depth than the first had.
+    """Parse a body a second time, which may need a little more depth than the first time.
 
-    Between two calls of ``_number`` other threads get the interpreter, for which a large body would else hold it.
+    ``_number`` is written in Python so that other threads can run between two calls of it, even for a large body.
     """
     try:
         return json.loads(body, parse_float=_number, **how)
@@ -273,7 +273,7 @@ _any_object = msgspec.json.Decoder(dict[str, Any])
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The object of a route that takes no rows; errors as of ``large``."""
+    """The object of a route that takes no rows; raises the errors of ``large``."""
     return large(body, _any_object, OBJECT_VALUES_MAX)
 
 
@@ -285,7 +285,7 @@ _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def unknown(field: str, given: str, known: Sequence[str], suggest: bool = True) -> Problem:
-    """The problem of a field that a request does not have.
+    """The problem for a field that the request does not know.
 
     ``field`` is the path of the field, ``given`` its name; ``known`` are the fields that the request may have in this
     place, of which a similar one may be suggested.

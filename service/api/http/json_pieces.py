@@ -16,11 +16,11 @@ _LIST = re.compile(rb"[ \t\r\n]*\[")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 """A JSON string; the possessive quantifiers keep no positions to backtrack to."""
 _STRINGS = re.compile(rb'(?:[^"]*+"(?:[^"\\]++|\\.)*+"){1,4096}+')
-"""Some thousand strings, each with the text before it."""
+"""Up to 4096 strings, each with the text before it."""
 _members, _items = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
 _decoder = cache(msgspec.json.Decoder)  # decoders of the few types that fields of bodies have
 fields_of = cache(msgspec.structs.fields)
-"""The fields of a struct, which msgspec finds anew each time."""
+"""The fields of a struct, which msgspec would collect again for each call."""
 
 
 def is_list(text: bytes | msgspec.Raw) -> bool:
@@ -29,9 +29,9 @@ def is_list(text: bytes | msgspec.Raw) -> bool:
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """Decode a body; the lists of a large one are decoded in pieces. Raises ``UNREADABLE``, as the decoder."""
+    """Decode a body; the lists of a large one are decoded in pieces. Raises ``UNREADABLE``, like the decoder."""
     if len(body) > LARGE_BYTES:
-        with suppress(*UNREADABLE, KeyError, TypeError):  # the decoder says why
+        with suppress(*UNREADABLE, KeyError, TypeError):  # the decoder below says what is wrong
             return _whole(body, decoder.type)  # type: ignore[no-any-return]  # of the decoder's type
     return decoder.decode(body)
 
@@ -57,7 +57,7 @@ def _whole(body: bytes, kind: Any) -> Any:
 
 
 def _value(text: bytes | msgspec.Raw, kind: Any) -> Any:
-    """A value of a type; of a list some items at a time."""
+    """A value of a type; a list is decoded some items at a time."""
     decoder = _decoder(kind)
     if not is_list(text):
         return decoder.decode(text)

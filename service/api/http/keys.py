@@ -64,16 +64,16 @@ class Key:
 
 
 def covered_by(key: Key | None) -> Callable[[str], bool] | None:
-    """A test whether a key covers a model; None: it covers all, or no keys are configured."""
+    """A function that tells whether a key covers a model; None: it covers all, or no keys are configured."""
     return key.allows if key is not None and key.models else None
 
 
 class Keys:
-    """The keys of a text, as in ``ONEPASS_API_KEYS``; errors of one ``from_file`` name the line.
+    """The keys in a text such as ``ONEPASS_API_KEYS``; errors in a text ``from_file`` name the line.
 
     A key may make ``rate_per_s`` requests per second, in bursts of one second; 0: no limit. ``clock`` is monotonic,
-    ``now`` tells seconds since 1970. ``ValueError``, which does not repeat a secret, if a key is not
-    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], if two share a secret, or if a file has none.
+    ``now`` returns seconds since 1970. ``ValueError``, which never repeats a secret, if a key is not
+    NAME:SECRET:SCOPES[:MODELS[:EXPIRES]], if two share a secret, or if a file has no keys.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Keys:
         self._rate_per_s, self._clock, self._now = rate_per_s, clock, now
         self._buckets: dict[str, Bucket] = {}
         self._keys = self._parsed(text)
-        if from_file and not self._keys:  # a file is named to close the service
+        if from_file and not self._keys:  # an empty file must not open the service to everybody
             raise ValueError(self._none_left)
 
     def _parsed(self, text: str) -> dict[bytes, Key]:
@@ -108,9 +108,9 @@ class Keys:
         return found
 
     def replace(self, text: str) -> int:
-        """Replace the keys; returns their number. Rate limits continue.
+        """Replace the keys and return their number. Rate limits continue.
 
-        ``ValueError`` as for ``Keys``, or if there are none, which would allow everything; nothing has changed then.
+        ``ValueError`` as for ``Keys``, or if there are none, which would allow everything; the old keys then stay.
         """
         found = self._parsed(text)
         if not found:
@@ -154,7 +154,7 @@ class Keys:
         Raises:
             Unauthorized, Forbidden, TooManyRequests: the request is refused.
         """
-        OWNER.set(None)  # else a pipelined request would inherit the previous one's
+        OWNER.set(None)  # otherwise a pipelined request would inherit the owner of the previous one
         key = self.caller(sent)
         if key is not None:
             OWNER.set(key.name)
@@ -165,7 +165,7 @@ class Keys:
         return key
 
     def caller(self, sent: Mapping[bytes, bytes]) -> Key | None:
-        """The key of a request, None if no keys are configured; ``Unauthorized`` if it has none of them."""
+        """The key of a request; None if no keys are configured. ``Unauthorized``: it is missing, unknown or expired."""
         if not self._keys:
             return None
         kind, _, token = sent.get(b"authorization", b"").partition(b" ")
@@ -201,7 +201,7 @@ def _require(key: Key, scope: str, model: str | None) -> None:
 
 
 def _members(text: str, from_file: bool) -> Iterator[tuple[str, str]]:
-    """Each key of a text, with its place; never its own text, which may be a misplaced secret."""
+    """The place of each key in a text, for errors, then the key. The place quotes nothing: it may be a secret."""
     at = 0
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
@@ -252,12 +252,12 @@ def _end_of(text: str) -> float | None:
 
 
 DAY_S = 86_400.0
-LOOK_S = 2.0  # how often the file is read; changes show in its content, because a mounted file is a link that moves
+LOOK_S = 2.0  # how often the file is read; its content is compared, because a mounted file is a link that changes
 BYTES_MAX = 2**20
 
 
 def text_of(path: Path) -> str:
-    """The content of a file with keys or another secret, without the mark with which some editors begin a file.
+    """The content of a file with keys or another secret, without the byte order mark that some editors write.
 
     ``OSError`` or ``ValueError`` if it cannot be read, is not UTF-8, or is too large.
     """
@@ -269,7 +269,7 @@ def text_of(path: Path) -> str:
 
 
 class KeyFile:
-    """Follows the file of some keys, which it updates; the file is read every ``look_s`` seconds."""
+    """Reads the file of some keys every ``look_s`` seconds, and updates the keys when it has changed."""
 
     def __init__(self, path: Path, keys: Keys, look_s: float = LOOK_S) -> None:
         self._path, self._keys, self._look_s = path, keys, look_s

@@ -48,7 +48,7 @@ MEDIA = "application/problem+json"
 ROOT_PATH: ContextVar[str] = ContextVar("root_path", default="")
 """Root path of this service: the types of problems are links to its own pages."""
 DETAIL_MAX, FIELD_MAX = 2000, 300
-"""In characters. A field is named as the client wrote it, which may be of any length."""
+"""In characters. The name of a field is the client's text, which may have any length."""
 
 
 OTHERS = {
@@ -100,7 +100,7 @@ class Kind(NamedTuple):
 
 
 def kinds() -> tuple[Kind, ...]:
-    """Every kind of problem that is returned; their base has no status of its own."""
+    """Every kind of problem that the service returns; their base class has no status, so it is left out."""
     raised = [kind for _, kind in getmembers(errors, isclass) if issubclass(kind, errors.OnepassError)]
     again = {kind: AGAIN * issubclass(kind, errors.Unavailable) for kind in raised}
     ours = [(kind, _status(kind), cleandoc(kind.__doc__ or "") + again[kind]) for kind in raised]
@@ -158,7 +158,7 @@ def _refusal(error: Exception) -> Refusal:
     problems: Sequence[Problem] = error.problems if isinstance(error, Invalid | errors.OnepassError) else ()
     detail = error.detail if isinstance(error, errors.OnepassError) else str(error)
     if not problems and isinstance(error, Conflict | errors.RequestConflict):
-        problems = [Problem(getattr(error, "field", "name"), detail)]  # else the model that the path names
+        problems = [Problem(getattr(error, "field", "name"), detail)]  # by default the name in the path
     return Refusal(status, _slug(type(error)), detail, problems, headers, more)
 
 
@@ -259,7 +259,7 @@ def disconnected() -> Response:
 def install_handlers(app: Starlette, shown: Callable[[Request, Response], Response]) -> None:
     """Answer unknown routes and methods, pages' errors and unexpected errors like every other error.
 
-    ``shown`` adapts an answer that comes from no route of the API to the client of the request.
+    ``shown`` adapts an answer that comes from no route of the API to the client: browsers get a page.
     """
 
     async def of_no_route(request: Request, error: Exception) -> Response:
@@ -292,7 +292,7 @@ INFERENCE = re.compile(r"/v2(?:/|$)")  # paths of the Open Inference Protocol
 
 
 def _methods(request: Request) -> list[str]:
-    """The methods of all routes that the path has."""
+    """The methods of all routes with this path."""
     fitting = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
     methods = {method for route in fitting for method in getattr(route, "methods", None) or ()}
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))

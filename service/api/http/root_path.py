@@ -13,7 +13,7 @@ FORM = re.compile(r"(?:/[A-Za-z0-9_.~-]+)*")
 
 
 def parse(text: str, taken: Iterable[str]) -> str:
-    """A root path as it stands before other paths: "" or ``/ml``. A trailing slash of the setting has no effect.
+    """A root path as the prefix of other paths: "" or ``/ml``. A trailing slash in the setting is ignored.
 
     ``ValueError`` if it is not a path, or if the service itself uses it (``taken``).
     """

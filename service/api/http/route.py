@@ -1,4 +1,4 @@
-"""Answers every route: checks before the body is read, errors as problems, counts and times.
+"""How every route answers: checks before the body is read, errors as problems, counts and times.
 
 FastAPI reads a body before it calls the dependencies of an endpoint. Here the key is checked first, so that no body is
 read for a client without one; and a JSON body is read strictly, where FastAPI would accept NaN and repeated names.
@@ -47,7 +47,7 @@ class Needs:
         self.scope = scope
 
     async def __call__(self, request: Request) -> None:
-        """Admit the request, once, or raise what refuses it: ``Route`` calls this first, FastAPI again."""
+        """Admit the request or raise the reason, once per request: ``Route`` calls this first, then FastAPI again."""
         if KEY_CHECKED in request.scope:
             return
         context: Context = request.app.context
@@ -69,14 +69,14 @@ READ, LEARN, ADMIN = Depends(Needs("read")), Depends(Needs("learn")), Depends(Ne
 
 
 class Route(APIRoute):
-    """An endpoint of FastAPI whose docstring is its documentation: the first paragraph in short, the others at length.
+    """A FastAPI route that is documented by its endpoint's docstring: the first paragraph is the summary.
 
-    The docstring of its return type describes its answer, unless the decorator does. Its queries are those of its
-    signature; unknown ones are refused.
+    The docstring of the return type describes the answer, unless the decorator does. Query parameters that are not in
+    the endpoint's signature are refused.
     """
 
     refusal: Callable[[Exception], Response] = staticmethod(problem)  # an error as a response
-    error_form = ""  # the name of its form in /openapi.json; "" for problem documents
+    error_form = ""  # prefix of its error responses in /openapi.json; "" for problem documents
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **how: Any) -> None:
         summary, _, text = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
@@ -164,7 +164,7 @@ async def _read_object(request: Request, *, optional: bool) -> None:
 
 
 async def with_models(error: BaseException, request: Request) -> BaseException:
-    """The error of a request; if its model does not exist, it lists the models that do and that its key covers."""
+    """The error of a request; if its model does not exist, the error lists the existing models that its key covers."""
     if not isinstance(error, NotFound) or [one.allowed for one in error.problems] != [MODELS]:
         return error
     context: Context = request.app.context
@@ -173,7 +173,7 @@ async def with_models(error: BaseException, request: Request) -> BaseException:
         found, more = await context.engine.store.catalog.names(LISTED_MAX, wanted=covers)
     except (OnepassError, asyncio.CancelledError):
         return error  # the store went down, or the key expired, after the model was not found
-    except Exception as fault:  # noqa: BLE001  of the service, or of a store with foreign data: answered and logged
+    except Exception as fault:  # noqa: BLE001  a bug, or a store with foreign data: answered and logged
         return fault
     names, (problem,) = [name for name, _ in found], error.problems
     meant = suggestion(request.path_params.get("name"), names) or (f"; {MODELS}" if more else "")
