@@ -1,8 +1,8 @@
 """Drift events and the history of metrics as CSV, for spreadsheets: ``?format=csv``.
 
 The first line names the columns. Text that spreadsheets would take for a formula (it begins with =, +, -, @, a tab or
-a carriage return) gets a leading apostrophe; numbers are unchanged, null is empty. A list that continues has its next
-``cursor`` in the header ``Onepass-Next``.
+a carriage return) gets a leading apostrophe; numbers are unchanged, null is empty. If the list continues, the header
+``Onepass-Next`` holds the next ``cursor``.
 """
 
 import csv
@@ -43,7 +43,7 @@ def _table(document: bytes, rows: Callable[[Any], Iterable[Row]]) -> tuple[str, 
 
 
 def guarded(cell: Any) -> Any:
-    """The text of a cell."""
+    """The content of a cell: booleans in lower case, objects and lists as JSON, formulas with an apostrophe."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, dict | list):
@@ -64,7 +64,7 @@ _DRIFT = (
 
 
 def drift_table(document: Mapping[str, Any]) -> Iterable[Row]:
-    """Drift events; a dot in a column leads into an object."""
+    """Drift events; a dot in a column name selects a field of an object."""
     yield [column.replace(".", "_") for column in _DRIFT]
     for event in document["events"]:
         yield [_field(event, column.split(".")) for column in _DRIFT]

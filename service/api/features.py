@@ -176,14 +176,14 @@ async def switch_features(
 
 
 def _identity(ask: SwitchBody, key: str | None, body: bytes) -> Identity:
-    """The id and digest of a switch, by which a retry is recognised."""
+    """The id and digest of a switch, used to recognise a retry."""
     identity = identity_of(key, None if ask.id is None else [ask.id], SWITCH, (b"switch\n", body))
     asked = _encode((ask.action, ask.features, ask.mapping, ask.force))
     return Identity(identity.ids, identity.digests or (digest(asked),) * len(identity.ids))
 
 
 def _switched(ctx: Context, replica: Replica, reply: Reply) -> Response:
-    """The answer to a step: the recorded features, which may be many, and what else is known."""
+    """The answer to a step: the recorded features, which may be many, and the other fields."""
     answer = reply.answer
     known = {
         "version": answer.version,
@@ -213,7 +213,7 @@ def _switched(ctx: Context, replica: Replica, reply: Reply) -> Response:
 async def teach_mapping(ctx: Ctx, name: ModelName, request: Request) -> Response:
     """Unlabelled rows with both sets of features.
 
-    Used only to learn the mapping from new to old features. One row by name, or several by column or by name; also
+    They only teach the mapping from new to old features. One row by name, or several by column or by name; also
     `application/x-ndjson` (one row by name per line), `text/csv` with a header (`?id=`, `?drop=`, `?delimiter=`),
     and `application/x-npy`, a file of `numpy.save` (float64, old features in their order, then the new names). Every
     name of both spaces is required.

@@ -74,7 +74,7 @@ class VersionInfo(BaseModel):
 async def list_algorithms() -> AlgorithmList:
     """The catalogue of algorithms.
 
-    Each with its tasks, when to use it, the paper, the equation and the parameters.
+    Each entry has the algorithm's tasks, when to use it, its paper, equation and parameters.
     """
     return AlgorithmList(algorithms=[AlgorithmEntry(**own.describe()) for own in every().values()])
 
@@ -135,7 +135,7 @@ async def ready(ctx: Ctx, response: Response) -> Ready:
 async def show_version(ctx: Ctx, request: Request) -> VersionInfo:
     """The version of the running service.
 
-    With the format of the states that it writes, and its commit.
+    The answer also has the format of the states that it writes, and its commit.
     """
     return VersionInfo(version=request.app.version, state_format=STATE_VERSION, commit=ctx.commit)
 

@@ -30,7 +30,7 @@ from service.api.rows.row_route import RowRoute
 from service.runtime.broadcast import OWNER
 
 ROUTERS = (
-    challengers.deletion,  # before the deletion of models, which is the last
+    challengers.deletion,  # before the deletion of models, which comes last in /docs
     models.router,
     model_list.router,
     model_pages.log,
@@ -60,11 +60,11 @@ ROW_ROUTES: dict[str, RowRoute] = {
 
 
 class App(FastAPI):
-    """The app. Requests of ``ROW_ROUTES`` go straight to their routes; everything else goes through FastAPI, as do
-    requests of these routes with another method and, with CORS, those from a browser.
+    """The app. Requests of ``ROW_ROUTES`` go straight to their routes; everything else goes through FastAPI, including
+    requests of these routes with another method and, with CORS, from a browser.
 
-    Of everything else one request begins per turn of the event loop: hundreds of models that are created at once, a
-    millisecond or two each, would hold up every row until the last one has begun.
+    Only one request of everything else begins per turn of the event loop: hundreds of models that are created at once,
+    a millisecond or two each, would otherwise hold up every row until the last one has begun.
     """
 
     context: Context  # the endpoints' collaborators
@@ -110,7 +110,7 @@ async def _with_slash(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def with_headers(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Let an app answer a request. HEAD is answered as GET, but cut after the headers, even if it would never end."""
+    """Let an app answer a request. HEAD is answered like GET, but ends after the headers, even if GET never ends."""
     headers.begin_request(scope)
     OWNER.set(None)  # the key of this request, once it is known
     started, status = perf_counter(), 0
@@ -138,7 +138,7 @@ async def with_headers(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
 
 
 def _complete(scope: Scope, given: Sequence[HeaderLine]) -> list[HeaderLine]:
-    """The headers of an answer with those it lacks; the model is named on routes of one, if its name is valid."""
+    """The headers of an answer, with the missing ones added; routes of one model name it, if its name is valid."""
     name = scope.get("path_params", {}).get("name", "")
     model = [(MODEL, name.encode())] if NAME.fullmatch(name) else []
     names = {name for name, _ in given}

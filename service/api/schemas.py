@@ -378,7 +378,7 @@ class OverlapBody(Body, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Taught(Body, kw_only=True):
-    """Rows from which the mapping from new to old features was learned; they teach nothing else."""
+    """The model learned the mapping from new to old features from these rows, and nothing else."""
 
     overlap_rows: Annotated[int, Field(ge=0, examples=[1], description="Total overlap rows so far.")]
     version: Version

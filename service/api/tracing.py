@@ -1,4 +1,4 @@
-"""Spans of requests: FastAPI makes them, this sends them by OTLP over HTTP. It needs the extra ``otel``.
+"""Spans of requests: FastAPI makes them, this module sends them by OTLP over HTTP. It needs the extra ``otel``.
 
 The variables ``OTEL_*`` configure it: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS,
 OTEL_SERVICE_NAME (default: onepass), OTEL_TRACES_SAMPLER.

@@ -178,8 +178,8 @@ async def list_drift(
 ) -> Response:
     """Drift events of all models.
 
-    Of every model that the key covers, in the order in which they became known; the events of one model are in order.
-    They stay when the model is deleted. The newest 10 000 are kept.
+    The list has the events of every model that the key covers, in the order in which they became known; those of one
+    model are in order. Events stay when their model is deleted. The newest 10 000 are kept.
 
     `?format=csv` returns a table.
     """
@@ -298,7 +298,7 @@ def _since_version(text: str) -> tuple[int, int]:
 
 
 def _since_ms(text: str) -> int:
-    """The time in ms that a whole number or a time names."""
+    """The time in ms that a text gives, as a whole number of ms or as a time."""
     allowed = "2026-01-31T12:00:00Z, or a whole number of milliseconds since 1970"
     return _time_ms(text, "a time", allowed) if (found := whole(text)) is None else found
 

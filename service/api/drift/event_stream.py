@@ -70,8 +70,8 @@ async def events(
 ) -> AsyncIterator[bytes]:
     """The events for a client until its subscription ends: first those it missed, then new ones.
 
-    They are resumed after a position, None: after the ``newest``. A key that is ``limited`` to some models must not
-    learn how many events others have.
+    The stream resumes ``after`` a position; None: after the ``newest``. A key that is ``limited`` to some models must
+    not learn how many events others have.
     """
     if after is None or (await _is_ahead(stream, after, newest) if limited else after > newest):
         after = newest  # new events begin here; a limited key does not see this position
@@ -101,7 +101,7 @@ async def _is_ahead(stream: DriftStream, after: StreamPosition, newest: StreamPo
 
 
 async def _begin(stream: DriftStream, wanted: Callable[[str], bool], newest: StreamPosition) -> str:
-    """After the newest event of these models, or at a time that is in the past for every server."""
+    """Where a limited stream begins: after the newest event of its models, or at a time past for every server."""
     known = await stream.last(lambda event: wanted(event.model), str(newest))
     before = StreamPosition(await stream.now_ms() - SKEW_MS, 0)
     return address(before if known is None else known.position, limited=True)

@@ -104,7 +104,7 @@ FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {
 async def list_challengers(ctx: Ctx, request: Request, replica: ReadModel) -> Response:
     """List challengers.
 
-    With their metrics and the paired differences between the model's losses and theirs.
+    Each entry has the challenger's metrics and the paired difference between the model's losses and its own.
     """
     return await conditional(request, replica, ctx.engine.state_budget, documents.challenger_list)
 

@@ -1,11 +1,11 @@
 """The documents about one model, as JSON.
 
-The model must not change while a document is built: hold ``replica.held``. ``in_parts`` decides which work leaves the
-event loop. The schemas next to the routes describe these documents.
+The model must not change while a document is built: hold ``replica.held``. ``in_thread_if_large`` decides which work
+leaves the event loop. The schemas next to the routes describe these documents.
 
 Reads are conditional (RFC 9110): the ETag of an answer that depends only on a model's version names that version. A
-client that has the present one gets 304, without a body. Such a request is first checked like any other: its key, its
-queries, and how fresh its answer has to be.
+client that has the present version gets 304, without a body. Such a request is first checked like any other: its key,
+its query parameters, and how fresh its answer has to be.
 """
 
 import re
@@ -59,7 +59,7 @@ def tag_of(replica: Replica) -> str:
 
 
 def matches(given: str, tag: str) -> bool:
-    """Whether the value of ``If-None-Match`` holds a tag, by the weak comparison; ``*`` holds every one."""
+    """Whether the value of ``If-None-Match`` holds a tag, by the weak comparison; ``*`` matches any tag."""
     return given.strip() == "*" or tag in _TAG.findall(given)
 
 
@@ -77,9 +77,9 @@ def tagged(answer: Response, tag: str) -> Response:
 
 
 def counted(document: bytes, tag: str, budget: StateBudget | None) -> Response:
-    """The answer with a document; if it is large, ``budget`` counts it until it has been sent. None: nothing does.
+    """The answer with a document; if it is large, ``budget`` (None: no budget) counts it until it has been sent.
 
-    ``QueueFull`` if others hold too much: clients that do not read their answers would take all memory.
+    ``QueueFull`` if other answers hold too much: clients that do not read theirs could otherwise use up all memory.
     """
     if budget is None or len(document) <= LARGE_BYTES:
         return tagged(json_of(document), tag)
@@ -103,8 +103,8 @@ async def conditional(
 ) -> Response:
     """The answer with a document of a model, or 304 for a client that has the present version.
 
-    ``make`` makes the document of the model, which is held still, in a thread if it is large: ``size`` is its assumed
-    cost, in bytes of a body, by default that of metrics and features. It is ``counted`` in ``budget``. Raises what
+    ``make`` builds the document while the model is held, in a thread if it is large: ``size`` is its assumed cost, in
+    bytes of a body, by default that of metrics and features. The answer is ``counted`` in ``budget``. Raises what
     ``make`` raises, ``QueueFull``, and ``ModelDown`` if the model is out of service.
     """
     if (same := not_modified(request, replica)) is not None:
@@ -115,7 +115,7 @@ async def conditional(
 
 
 def columns_of(model: Model) -> int:
-    """How many columns a model has, each category one."""
+    """How many columns a model has; each category is one."""
     return 0 if model.prediction_schema is None else model.prediction_schema.width
 
 
@@ -166,7 +166,7 @@ def challenger_list(replica: Replica) -> bytes:
 
 
 def chosen(field: str, given: str, known: Collection[str], what: str) -> list[str]:
-    """The names in a query, separated by commas; ``Invalid`` names those that are not ``what``, one of the known."""
+    """The names in a query, separated by commas; ``Invalid`` lists those that are not known. ``what`` is their kind."""
     names = given.split(",")
     strange = [f"{field}[{at}]" for at, name in enumerate(names) if name not in known]
     refuse([Problem(place, f"is not a {what}", [*known][:100]) for place in strange[:PROBLEMS_MAX]])

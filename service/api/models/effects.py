@@ -35,7 +35,7 @@ class Effect(BaseModel):
 
 
 class EffectsAnswer(BaseModel):
-    """The features, those that matter most first."""
+    """The features, the most important first."""
 
     features: list[Effect]
     rows: Annotated[int, Field(ge=0, le=SAMPLE_ROWS_MAX, examples=[256], description="Rows of the sample.")]
@@ -66,7 +66,7 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
                 model, tag, shown = replica.model, tag_of(replica), stamp(replica)
                 stack.enter_context(ctx.engine.state_budget.held(2 * model.nbytes))
                 state = await threads.in_thread_if_large(model.nbytes, save.to_bytes, model)
-            # of a copy: the model goes on learning meanwhile
+            # from a copy: the model continues to learn
             document = await asyncio.to_thread(_document, state, shown)
         return counted(document, tag, ctx.engine.state_budget)  # when the copy is no longer held
 

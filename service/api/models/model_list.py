@@ -129,12 +129,12 @@ async def list_models(
 ) -> Response:
     """List models.
 
-    Those that the key covers, each with its summary, which is at most about two seconds behind the model's last row,
-    whichever replica answers. No model is loaded.
+    The list has the models that the key covers, each with its summary, which is at most about two seconds behind the
+    model's last row, whichever replica answers. No model is loaded.
 
     Orders other than by name come from a table of all summaries, which each replica reads at most every 0.5 to 5 s,
-    depending on how long that takes; `age_s` is its age. Models may change places between two tables: one may then be
-    on two pages, or on none.
+    depending on how long that takes; `age_s` is its age. Models may change places between two tables: a model may then
+    be on two pages, or on none.
     """
     listing, wanted = ctx.engine.listing, names_wanted(caller, search)
     age_s: float | None = None
@@ -157,7 +157,7 @@ async def list_models(
 
 
 def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
-    """A test whether a key covers a model and the search matches its name; None: all do."""
+    """A function that tells whether a key covers a model whose name matches the search; None: all do."""
     allowed = covered_by(caller)
     if search is None:
         return allowed
@@ -166,10 +166,10 @@ def names_wanted(caller: Key | None, search: str | None) -> Wanted | None:
 
 
 async def _summaries(turns: asyncio.Lock, models: Sequence[Listed]) -> list[ModelSummary]:
-    """The summaries of a page, in parts: other tasks have a turn after each.
+    """The summaries of a page, rendered in parts: other tasks have a turn after each.
 
-    Lists that wait for the same table go on in the same turn of the event loop, so ``turns`` lets them make one part at
-    a time between them.
+    Lists that waited for the same table continue in the same turn of the event loop, so ``turns`` lets only one of them
+    render a part at a time.
     """
     found: list[ModelSummary] = []
     for start in range(0, len(models), RENDERED_AT_ONCE):
@@ -198,7 +198,7 @@ def _cursor(sort: Order, place: ListPosition) -> str:
 
 
 def _place(sort: Order, cursor: str | None) -> ListPosition:
-    """The position that a cursor of an order names, before all models without one; ``Invalid`` if it is of another
+    """The position that a cursor names, or before all models without one; ``Invalid`` if the cursor belongs to another
     order.
     """
     if cursor is None:

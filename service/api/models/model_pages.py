@@ -89,7 +89,7 @@ async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingLis
     """Tracked predictions that are waiting for their labels.
 
     `"track": true` makes a prediction tracked. It waits until its label arrives or it expires (`labels_due` of the
-    model, else `ONEPASS_PREDICTION_TTL_S`). With a label in `labels_due` its row is then learned as that one.
+    model, else `ONEPASS_PREDICTION_TTL_S`). If `labels_due` has a label, the row is then learned with that label.
     """
     try:
         found, following = await ctx.engine.pending.list(replica.name, replica.incarnation, *page)

@@ -26,7 +26,7 @@ from service.runtime.threads import FEATURE_BYTES, in_thread_if_large, load_algo
 
 
 def sent_as(model: type[Checked]) -> WrapValidator:
-    """The raw body, documented by a model: it is parsed later, where that may take time."""
+    """The raw body, documented by a model: it is parsed later, in a thread if it is large."""
     return WrapValidator(lambda body, _: body, json_schema_input_type=model)
 
 
@@ -88,9 +88,9 @@ async def create_model(
     """Create a model.
 
     Only `task` is required: the default algorithm is `auto`. Without `features`, the first feedback row determines
-    them; without `labels`, they appear as they arrive. The same body again is 200, as is the model's present
-    configuration, also with the features that its last switch brought; any other is 409, and `errors` lists the fields
-    that differ and which of them PATCH can change.
+    them; without `labels`, new labels are added as they arrive. The same body again is 200, as is the model's present
+    configuration, with or without the features of its last switch; any other is 409, and `errors` lists the fields that
+    differ and which of them PATCH can change.
     """
     await load_algorithm(body)
     size = max(size_of_features(body.get("features")), len(await request.body()))
@@ -141,7 +141,7 @@ async def show_metrics(ctx: Ctx, request: Request, replica: ReadModel, form: For
 async def delete_model(ctx: Ctx, name: ModelName) -> None:
     """Delete a model.
 
-    Together with its log, snapshots, ids and tracked predictions. Its drift events stay in `GET /drift`.
+    Its log, snapshots, ids and tracked predictions are deleted too. Its drift events stay in `GET /drift`.
     """
     await ctx.engine.models.delete(name)
 
@@ -166,8 +166,8 @@ async def configure_model(
     is an entry of the log: it applies from the same row on, on every replica, and is a mark in the metrics. A row that
     is in flight is accepted if it is valid before or after the change. If the model already has these values, its
     version stays, unless the request has an Idempotency-Key. Labels and categories can be added; any other change of
-    features needs a switch, and algorithm, parameters, task and seed never change. A reset keeps the present
-    configuration; a restore brings back the configuration of its version.
+    features needs a switch, and algorithm, parameters, task, seed, lags and metrics never change. A reset keeps the
+    present configuration; a restore brings back the configuration of its version.
     """
     sent = await request.body()
     identity = identity_of_change(request, key, sent)

@@ -52,10 +52,10 @@ async def show_posterior(
     - `ga2m`: `curves` of columns and of pairs: `edges` between bins, and the `values` of the bins.
     - `auto`: `experts`, each with `share`, `family` and its `posterior`.
 
-    Numbers are in the learner's terms: with `scaling`, over scaled columns. After a change of features, other families
-    have `experts`, too. 409 before the first row has determined the features; 413 if it is more than a million numbers.
+    With `scaling`, numbers refer to the scaled columns. After a change of features, the other families have `experts`,
+    too. 409 before the first row has determined the features; 413 if the answer would have over a million numbers.
     """
-    _chosen(replica, features)  # what is wrong is refused before If-None-Match counts
+    _chosen(replica, features)  # a wrong request is refused before If-None-Match counts
     make = partial(_document, features=features, diagonal=diagonal)
     return await conditional(request, replica, ctx.engine.state_budget, make, replica.model.nbytes)
 

@@ -79,7 +79,7 @@ class Replaced(BaseModel):
 
 
 async def _empty(ctx: Ctx, request: Request) -> None:
-    """The body is empty, or an empty object; from a browser of no other type."""
+    """Check that the body is empty or ``{}``; a browser may not send a type other than JSON."""
     if request.headers.get("content-type") is not None and is_browser(request.scope):
         bodies.media_type(request, (JSON,))
     if (await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)).strip() not in (b"", b"{}"):
@@ -91,7 +91,7 @@ EMPTY: dict[str, Any] = {
     "dependencies": [ADMIN, Depends(_empty)],
     "openapi_extra": {"requestBody": {"content": {JSON: _NOTHING}}},
 }
-"""A route whose body may be left out, and says nothing."""
+"""The arguments of a route that takes no body, or an empty object."""
 
 
 def _replaced(replica: Replica, reply: Reply) -> Replaced:
@@ -150,7 +150,7 @@ async def restore_snapshot(
             await in_thread_if_large(len(state), _config, state)
         except ValueError as error:
             left = await store.snapshots.list(replica.name, replica.incarnation)
-            if info not in left:  # a later one has replaced it since it was listed
+            if info not in left:  # it was dropped for a newer one since it was listed
                 raise _not_kept(left) from error
             raise RequestConflict(f"the snapshot of version {body.version} cannot be used: {error}") from error
         return _replaced(replica, await take_over(store.states, replica, state, "restore", *identity))
@@ -200,15 +200,15 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
 async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Response) -> Replaced:
     """Import a state.
 
-    A file from `GET /models/{name}/state` of this version or an earlier one, up to `ONEPASS_MODEL_LIMIT_MB`. Everything
-    is checked before anything changes. A model that does not exist is created with the configuration in the state. An
-    existing model takes over the configuration, too; algorithm, task, parameters, seed, features and labels must agree
-    with its own, except for labels and categories that were added (409 lists them). The answer may be 503 while other
-    clients transfer large states.
+    The body is a file from `GET /models/{name}/state` of this version of Onepass or an earlier one, up to
+    `ONEPASS_MODEL_LIMIT_MB`. Everything is checked before anything changes. A model that does not exist is created with
+    the configuration in the state. An existing model takes over the configuration, too; algorithm, task, parameters,
+    seed, lags, metrics, features and labels must agree with its own, except for labels and categories that were added
+    (409 lists the fields that differ). The answer may be 503 while other clients transfer large states.
     """
     bodies.media_type(request, STATE_TYPES)
     bounds, models = ctx.engine.bounds, ctx.engine.models
-    body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # the arrays, and the rest
+    body = await bodies.read_body(request, bounds.model_bytes_max + bounds.body_bytes_max)  # arrays, then the rest
     with ctx.engine.state_budget.held(len(body)):
         try:
             # Always in a thread: if the state is the first one of its algorithm, reading it loads the kernels.
@@ -244,8 +244,8 @@ def _other_configuration(name: str, own: Config, given: Config) -> RequestConfli
 async def reset_model(replica: WrittenModel, request: Request, key: IdempotencyKey) -> Replaced:
     """Reset a model to its first state.
 
-    Rows and metrics start at 0; the version continues, ids stay remembered. The configuration stays, and after a change
-    of features the new ones.
+    Rows and metrics start at 0; the version continues, and ids stay remembered. The configuration stays; after a change
+    of features, so do the new features.
     """
     identity = identity_of_change(request, key)
     return _replaced(replica, await replica.inbox.submit(Reset(identity.ids), identity.digests))

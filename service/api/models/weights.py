@@ -69,10 +69,10 @@ async def show_weights(
 
     `names` picks columns, `sparsity` the largest weights per output; `std` has their standard deviations (`dfop`,
     `gdfop`, `rls`). After a change of features, they are the experts' weights over the present columns, averaged by the
-    experts' shares in the predictions; `share` says how much of them is linear. For a model of named sparse rows, the
-    weights over the given `names` (required; a URL holds 64 KB) are recovered from those of the projection; `residual`
-    is the share of the model that they leave unexplained. 422 if they cannot be recovered; 413 if the answer is more
-    than a million numbers.
+    experts' shares in the predictions; `share` is the total share of the experts that are linear. For a model of named
+    sparse rows, the weights over the given `names` (required; a URL holds 64 KB) are recovered from those of the
+    projection; `residual` is the share of the model that they leave unexplained. 422 if they cannot be recovered; 413
+    if the answer has more than a million numbers.
     """
     async with replica.held():
         model, same, tag = replica.model, not_modified(request, replica), tag_of(replica)
@@ -146,7 +146,7 @@ def _largest(row: Floats, wanted: list[int], keep: int) -> list[int]:
 
 
 def _refuse_many(numbers: int) -> None:
-    """``TooLarge`` for an answer of more numbers than it may have."""
+    """``TooLarge`` for an answer with too many numbers."""
     if numbers > NUMBERS_MAX:
         detail = f"the weights are {numbers} numbers, of which an answer may have {NUMBERS_MAX}"
         fewer = [("names", "only the weights of these"), ("sparsity", "only this many weights per output")]
@@ -175,7 +175,7 @@ async def _recovered(
 def _recover(
     schema: SparseSchema, names: Sequence[str], linear: Weights, outputs: list[str], sparsity: int, shown: Header
 ) -> bytes:
-    """The document with the weights of names, and with ``shown``, which says whose they are."""
+    """The document with the weights of names; ``shown`` is the version and incarnation of the model."""
     found = recover_all(schema.projection.columns(names), linear.coefficients, sparsity)
     _refuse_many(sum(int(np.count_nonzero(one.weights)) + 2 for one in found))
     weights = {

@@ -28,7 +28,7 @@ from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table, check_size
 
 LISTS_OF_INPUT = 5  # most lists and objects of one input, in addition to its rows
-BINARY_BYTES = 50  # assumed memory of a byte of binary data: a number of its own, or part of a short text
+BINARY_BYTES = 50  # assumed memory per byte of binary data, which may be a whole number or part of a short text
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     name: (float(np.finfo(kind).min), float(np.finfo(kind).max))
     if name in v2.FLOATS
@@ -65,7 +65,7 @@ def read_tensors(json_bytes: int | None, sent: Sent, model: Model) -> ToInfer:
 
 
 def decoded_bytes(json_bytes: int | None, sent: Sent) -> int:
-    """About the most memory that a request takes as it is read; ``json_bytes`` as for ``read_tensors``."""
+    """Roughly the most memory that reading a request takes; ``json_bytes`` as for ``read_tensors``."""
     head = sent.body if json_bytes is None else sent.body[:json_bytes]
     return json_body.decoded_bytes(head) + BINARY_BYTES * (len(sent.body) - len(head))
 
@@ -133,7 +133,7 @@ def _from_json(own: v2.InputTensor) -> list[Any]:
 
 
 def _all_fit(datatype: str, data: list[Any]) -> bool:
-    """Whether all elements plainly belong to a datatype, which takes less than a look at each."""
+    """A fast check whether all elements belong to a datatype; if it fails, ``_fits`` looks at each one."""
     kinds = {*map(type, data)}
     if datatype not in _BOUNDS:
         return kinds <= {bool if datatype == v2.BOOL else str}
@@ -157,7 +157,7 @@ def _fits(datatype: str, value: Any) -> bool:
     if datatype not in v2.FLOATS:
         return False
     with np.errstate(over="ignore"), suppress(OverflowError):
-        return bool(np.isfinite(v2.NUMBERS[datatype].type(value)))  # clients round the largest one up
+        return bool(np.isfinite(v2.NUMBERS[datatype].type(value)))  # clients may round the largest number up
     return False
 
 

@@ -48,7 +48,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class InferenceRoute(Route):
-    """A route whose errors have the protocol's form; routes of a version have names of their own."""
+    """A route whose errors have the protocol's form; the operation ids of versioned routes end in ``_version``."""
 
     refusal = staticmethod(inference_problem)
     error_form = "Inference"
@@ -128,7 +128,7 @@ _HOW: dict[str, Any] = {
 @router.post(f"{AT}/infer", dependencies=PRESENT, **_HOW)
 @router.post(f"{MODEL}/infer", dependencies=[READ], **_HOW)
 async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: JsonLength = None) -> Response:
-    """Predict rows that come as tensors.
+    """Predict rows that are sent as tensors.
 
     One input `features` of shape [rows, columns] in the model's order; or, if some features are not numbers, one input
     of shape [rows] per feature, with the feature's name. Numbers are FP, INT or UINT; categories BYTES, INT or BOOL;

@@ -106,7 +106,7 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
         separate_input_output_schemas=False,
     )
     schemas = found["components"]["schemas"] | documented()
-    for unused in ("HTTPValidationError", "ValidationError", "Feature"):  # no answer has such errors and values
+    for unused in ("HTTPValidationError", "ValidationError", "Feature"):  # no body or answer refers to these
         schemas.pop(unused, None)
     found["components"] = {
         "schemas": dict(sorted(schemas.items())),
@@ -160,7 +160,7 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     change = "Idempotency-Key" in given and "/feedback" not in route.path  # it is planned at the head of the log
     if change or "min_version" in given:
         codes.add(504)
-    if given & {"diagonal", "sparsity"}:  # the answers of a read that may be too large
+    if given & {"diagonal", "sparsity"}:  # reads whose answers may be too large
         codes.add(413)
     if "model" in given:
         codes.add(404)

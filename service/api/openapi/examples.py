@@ -1,8 +1,8 @@
 """The request bodies of /openapi.json: the story of ``demo``, from creating to deleting it, and ``mail``.
 
 ``mail`` is a model of named sparse rows; the summaries of its examples mention it. Every example works at its place in
-the story. So do the first examples of all routes, each executed once in the order of /docs; the version to restore is
-the one that the model has then.
+the story. The first examples of all routes also work if each is executed once, in the order of /docs; the version to
+restore is the one that the model has at that point.
 """
 
 from typing import Any

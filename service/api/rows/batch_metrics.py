@@ -13,9 +13,9 @@ OutsidePredictions = Sequence[Any] | Floats | None
 
 
 def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | Floats) -> Header:
-    """The metrics of n rows: of labels, None for no prediction, or of numbers, whose ``truth`` is an array.
+    """The metrics of n rows: of labels (None for no prediction), or of numbers if ``truth`` is an array.
 
-    ``p_true`` is the probability of each true label, NaN if unknown; it is not read for numbers.
+    ``p_true`` is the probability of each true label, NaN if unknown; it is ignored for numbers.
     """
     if isinstance(truth, np.ndarray):
         return regression_batch(np.array(predicted, dtype=np.float64), truth)
@@ -24,7 +24,7 @@ def metrics_of(predicted: Sequence[Any], truth: Any, p_true: Sequence[float] | F
 
 
 def metrics_of_outside(outside: Sequence[Any] | Floats, truth: Any) -> Header:
-    """The metrics of the predictions of a model outside, numbers or labels without probabilities, on the rows that it
+    """The metrics of a model outside, which predicts numbers, or labels without probabilities, on the rows that it
     predicted.
     """
     if isinstance(truth, np.ndarray):
@@ -35,7 +35,7 @@ def metrics_of_outside(outside: Sequence[Any] | Floats, truth: Any) -> Header:
 
 
 def _codes(predicted: Sequence[Any], truth: Sequence[Any]) -> tuple[Ints, Ints]:
-    """Predictions and labels, n each, as numbers in the order in which they come first; -1 for no prediction."""
+    """Codes of n predictions and n labels, numbered in the order of first appearance; -1 for no prediction."""
     nothing: Any = None
     if len({*map(type, truth), *map(type, predicted)} - {type(None)}) > 1:  # several types: 0 is not False
         predicted, truth = ([*zip(map(type, values), values, strict=True)] for values in (predicted, truth))

@@ -24,7 +24,7 @@ BATCH_IDS_MAX = 10_000  # most rows in a batch with ids
 async def read_row(
     ctx: Context, request: Request, body: bytes | None, decoder: "msgspec.json.Decoder[T]"
 ) -> tuple[T, bytes]:
-    """A row to predict or a labelled one, from a body that may have been read already; errors as of
+    """A row to predict or a labelled one, and its body, which is read unless it is given; raises the errors of
     ``json_body.large``.
     """
     if body is None:
@@ -38,7 +38,7 @@ async def read_row(
 async def read_batch(
     ctx: Context, request: Request, name: str, form: RowFormat, fresh: Freshness | None = None, again: bytes = b""
 ) -> tuple[Replica, Table, bytes]:
-    """A model, its rows, and the body that they are from, or are from ``again``; errors as of ``read_table``."""
+    """A model, the rows sent to it, and their body (``again`` if it was read before). Raises as ``read_table``."""
     bounds, teaching = ctx.engine.bounds, form is OVERLAP
     kind = bodies.media_type(request, DENSE_TABLES if teaching else (*DENSE_TABLES, SVMLIGHT))
     body = again or await bodies.read_body(request, bounds.body_bytes_max)
@@ -60,9 +60,9 @@ def let_go(ctx: Context, request: Request, table: Table, raw: Floats) -> None:
 async def identity_of_batch(
     ctx: Context, request: Request, body: bytes, table: Table, prefix: str, *before: bytes
 ) -> Identity:
-    """The identity of a batch, by which a retry is recognised; errors as of ``identity_of``.
+    """The identity of a batch, used to recognise a retry; raises the errors of ``identity_of``.
 
-    ``prefix`` is that of the ids of its rows; an Idempotency-Key covers ``before``, the query and the body.
+    ``prefix`` is put before the ids of its rows; an Idempotency-Key covers ``before``, the query and the body.
     """
     key, whole = request.headers.get("idempotency-key"), (*before, request.scope["query_string"], b"\n", body)
     most, place = min(BATCH_IDS_MAX, ctx.engine.bounds.committer.ids_max), table.path("id")

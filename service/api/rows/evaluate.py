@@ -39,12 +39,12 @@ _encode = msgspec.json.Encoder().encode
 async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> bytes:
     """Score the model on labelled rows without learning them.
 
-    Takes what `feedback/batch` takes: JSON by column or by name, `application/x-ndjson`, `text/csv` with `?label=`,
-    `application/x-npy` (a file of `numpy.save`, the label last), `text/x-svmlight`. Nothing changes. All rows are
-    predicted by the model as it is at `version`; `metrics` are those of these rows. Ids, discounts and weights do not
-    matter. A label that the model does not know counts as a wrong prediction; with declared labels it is refused. With
-    `served`, `metrics.served` are the figures of the model outside on the rows that it predicted; an observer answers
-    with these alone.
+    Takes the same bodies as `feedback/batch`: JSON by column or by name, `application/x-ndjson`, `text/csv` with
+    `?label=`, `application/x-npy` (a file of `numpy.save`, the label last), `text/x-svmlight`. Nothing changes. The
+    model predicts all rows as it is at `version`; `metrics` are those of these rows. Ids, discounts and weights have no
+    effect. A label that the model does not know counts as a wrong prediction; with declared labels it is refused. With
+    `served`, `metrics.served` are the scores of the model outside on the rows that it predicted; an observer's
+    `metrics` are these scores alone.
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK, fresh)
 

@@ -1,7 +1,7 @@
 """POST /models/{name}/feedback and /feedback/batch: each row is predicted, then learned, exactly once.
 
 A single row is a table with one row. Everything is checked before anything is queued: a request is learned whole or
-refused whole. A repeated id gets its first answer before anything is refused (see ``idempotency``).
+refused whole. A repeated id gets its first answer again, even if the row would be refused now (see ``idempotency``).
 """
 
 import asyncio
@@ -92,7 +92,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
 
 
 def _plain(replica: Replica, body: bytes, key: bytes | None) -> "asyncio.Future[Reply] | None":
-    """Queue a plain row, with an id if there is a ``key``; None: it is not plain."""
+    """Queue a plain row; None if it is not plain, or if there is a ``key`` but no id in the row."""
     row, plan = labelled(body), replica.row_plan
     if row is None or (values := plan.to_learn(row.features)) is None or (label := plan.label(row.label)) is None:
         return None
@@ -124,7 +124,7 @@ def _answer(reply: Reply, durability: str, incarnation: str) -> bytes:
 
 
 def _identity_of(ask: FeedbackRow, key: str | None = None, body: bytes = b"") -> Identity:
-    """The identity of a row, by which a retry is recognised; ``Invalid`` for both ids, or wrong fields beside one."""
+    """The identity of a row, used to recognise a retry; ``Invalid`` for missing or excess ids or features."""
     if ask.prediction_id is not None:
         if ask.id is not None:
             raise Invalid(Problem("id", "excludes prediction_id"), Problem("prediction_id", "excludes id"))
@@ -148,7 +148,7 @@ async def _learn(
 ) -> tuple[Reply, Labels]:
     """Learn rows by their features, or give the first answers again; also returns their labels.
 
-    The rows of a ``batch`` are freed before they are waited for.
+    The rows of a ``batch`` are freed before this waits for the answer.
     """
 
     def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...], bool]:
@@ -160,7 +160,7 @@ async def _learn(
         rows, digests, grows = await read_rows(ctx, replica, size, read)
         if grows:
             async with replica.growing():
-                if replica.row_plan is not plan:  # others have added classes, or challengers
+                if replica.row_plan is not plan:  # other requests have added classes or challengers
                     rows, digests, grows = await read_rows(ctx, replica, size, read)
                 reply = replica.inbox.submit(rows, digests)
                 if grows:
@@ -181,7 +181,7 @@ async def _learn(
 
 
 def _adds_classes(validator: RowValidator, labels: Labels) -> bool:
-    """Whether there are labels among these that the model would get as new classes."""
+    """Whether some of these labels would become new classes of the model."""
     return isinstance(labels, list) and not validator.known.knows(labels)
 
 
@@ -197,7 +197,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     """Learn the label of a tracked prediction: the stored row, scored by the prediction that was served."""
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, prediction_id, ids[0])
     if blob is None and seen is None:
-        await replica.inbox.sync()  # if the store has lost the model, its client must keep the label
+        await replica.inbox.sync()  # raises if the store has lost the model: then the client must keep the label
         waiting, _ = await ctx.engine.pending.list(replica.name, replica.incarnation, NAMED_MAX)
         known = [own for own, *_ in waiting]
         problem = Problem("prediction_id", "is unknown, expired, or already has its label", known)
@@ -219,7 +219,7 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
     if not _adds_classes(validator, labels):
         return await replica.inbox.submit(rows, identity.digests, prediction_id)
     async with replica.growing():
-        if replica.row_plan is not plan:  # others have added classes, or challengers
+        if replica.row_plan is not plan:  # other requests have added classes or challengers
             validator = validator_of(ctx, replica)
             validator.labels(row, tracked=True)
         reply = replica.inbox.submit(rows, identity.digests, prediction_id)
@@ -255,15 +255,15 @@ LABELLED_ROWS = raw_body(
 async def feedback_batch(ctx: Ctx, name: ModelName, request: RowRequest) -> Response:
     """Learn many labelled rows.
 
-    JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header (name the
-    columns: `?label=`, `?id=`, `?discount=`, `?weight=`, `?served=`; leave out others with `?drop=`; `?delimiter=`)
+    Takes JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header (name
+    the columns: `?label=`, `?id=`, `?discount=`, `?weight=`, `?served=`; leave out others with `?drop=`; `?delimiter=`)
     and `application/x-npy`, a file of `numpy.save` (float64, columns in schema order, then the label, a number).
     `metrics` are those of this batch. Models of sparse rows take JSON, also as
     `{"rows": [{"names": [...], "values": [...]}], "labels": [...]}`, and `text/x-svmlight` (`label name:value ...`).
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK)
     count = len(table.rows)
-    reserve(ctx, request, count, learnt_bytes(replica.model))  # nothing is refused once learned
+    reserve(ctx, request, count, learnt_bytes(replica.model))  # first: rows that are learned must not be refused
     identity = await identity_of_batch(ctx, request, body, table, ID)
     reply, labels = await _learn(ctx, replica, table, identity, len(body), request)
     told = (reply, labels, ctx.engine.durability, replica.incarnation)
@@ -292,7 +292,7 @@ def _metrics(reply: Reply, labels: Labels) -> dict[str, Any]:
     """Metrics of the rows of the batch, by the predictions returned when they were learned."""
     answer = reply.answer
     truth, predicted, p_true = labels, answer.predictions, answer.p_true or [math.nan] * len(answer.predictions)
-    refused = {row for row, earlier in reply.earlier if earlier.refusal is not None}  # when they came first
+    refused = {row for row, earlier in reply.earlier if earlier.refusal is not None}  # when first sent
     if refused:
         kept = [row for row in range(len(predicted)) if row not in refused]
         truth = labels[kept] if isinstance(labels, np.ndarray) else [labels[row] for row in kept]

@@ -45,7 +45,7 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
         return await ctx.reader.call_if_large(size, read, validator_of(ctx, replica))
     except REFUSED:
         behind = await ctx.engine.caught_up(replica)
-        now = ctx.engine.models.current(replica)  # another one if this one has left memory meanwhile
+        now = ctx.engine.models.current(replica)  # another object if this one has left memory in the meantime
         if not behind and now is replica and replica.version == version:
             raise
     return await ctx.reader.call_if_large(size, read, validator_of(ctx, now))
@@ -66,8 +66,8 @@ async def commit_change(
 ) -> tuple[Replica, Reply | None]:
     """Commit a change of a model, after a snapshot if it removes a learner, or give its first answer again.
 
-    ``plan`` makes the entry from the model at the log's head and the ids, None if nothing changes; ``size_of`` is its
-    cost, in bytes of a body. Returns the model and the answer, None if nothing changes. Raises what ``plan`` raises.
+    ``plan`` makes the entry from the model at the log's head and the ids, None if nothing changes; ``size_of`` is the
+    cost of that, in bytes of a body. Returns the model and the answer (None if nothing changes); raises as ``plan``.
     """
     replica = await ctx.engine.replica(name, Freshness(strong=True))
 
@@ -78,7 +78,7 @@ async def commit_change(
         async with replica.growing():
             return replica, await _commit(ctx, replica, identity, planned)
     except RequestConflict as error:
-        if not error.problems:  # a change that came first rules it out: the answer is that to a request after both
+        if not error.problems:  # an earlier change rules it out: answer as if it had been sent after that one
             await planned()
         raise
 
@@ -106,8 +106,8 @@ async def after(ctx: Context, name: str, reply: Reply | None) -> Replica:
 
 
 async def answer_if_seen(ctx: Context, replica: Replica, identity: Identity, error: Exception) -> Reply:
-    """The first answer to a request that is about to be refused, as ``first_reply``; ``error`` unless all its ids, of
-    which it must have some, have been seen.
+    """The first answer to a request that is about to be refused, see ``first_reply``; raises ``error`` unless it has
+    ids and all of them have been seen.
     """
     ids = identity.ids
     found = await ctx.engine.store.log.lookup(replica.name, replica.incarnation, ids) if ids else []

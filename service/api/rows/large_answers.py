@@ -2,7 +2,7 @@
 
 Encoding holds the interpreter for the length of a call. So long lists are encoded some rows at a time, in a
 thread, and the pieces are sent one by one, each after the client has read the earlier ones. They are held until then,
-so the answer to many rows is counted before these are predicted or learned (``reserve``, then ``answered``).
+so the answer to many rows is counted before the rows are predicted or learned (``reserve``, then ``answered``).
 """
 
 import asyncio
@@ -32,23 +32,23 @@ PIECE_BYTES = 2**20  # most bytes of a state or document passed to the connectio
 STATE = "application/octet-stream"
 ROW_BYTES = 64  # assumed cost of encoding one row of an answer, in bytes of a body
 ANSWER_BYTES_MAX = 64 * 2**20  # most bytes that the answer to a batch may take
-NUMBER_BYTES = 24  # most of a number in an answer, or of a short text
+NUMBER_BYTES = 24  # most bytes of a number or a short text in an answer
 _encode = msgspec.json.Encoder().encode
 
 
 def learnt_bytes(model: Model) -> int:
-    """About the bytes of an answer that one learned row takes: its prediction and its loss."""
+    """Roughly how many bytes a learned row takes in an answer: its prediction and its loss."""
     return _named_bytes(model) + NUMBER_BYTES
 
 
 def predicted_bytes(model: Model, numbers: int = 0) -> int:
-    """About the bytes that one predicted row takes: its prediction, its deviation or probabilities, other numbers."""
+    """Roughly the bytes of a predicted row: its prediction, its deviation or probabilities, and other ``numbers``."""
     shares = 1 if model.own.answers.regression else len(read.labels_in_use(model.own).keys)
     return _named_bytes(model) + NUMBER_BYTES * (shares + numbers)
 
 
 def reserve(ctx: Context, request: Request, rows: int, each: int) -> None:
-    """Count the answer to ``rows`` rows of ``each`` bytes: a request counts as its body or its answer, the larger one.
+    """Count an answer of ``rows`` rows, ``each`` bytes long: a request counts as the larger of its body and its answer.
 
     ``TooLarge`` if it would be too large, ``BodiesFull`` if there is no room for it.
     """
@@ -69,7 +69,7 @@ def _named_bytes(model: Model) -> int:
 
 
 async def answered(ctx: Context, request: Request, rows: int, make: Callable[..., Response], *args: object) -> Response:
-    """The answer to so many rows, which ``make`` makes of its arguments; if long, it counts until it has been sent."""
+    """The answer to ``rows`` rows, made by ``make(*args)``; a long one counts until it has been sent."""
     answer = await in_thread_if_large(ROW_BYTES * rows, make, *args)
     if isinstance(answer, InParts):
         answer.sent = ctx.budget.keep(request.scope, answer.size)
@@ -132,14 +132,14 @@ def _gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def held_answer(whole: Buffer, media_type: str, headers: Mapping[str, str], sent: Callable[[], None]) -> Response:
-    """The answer with a state or document; ``sent`` is called when it is no longer held, sent or not."""
+    """The answer with a state or document; ``sent`` is called when it is no longer needed, sent or not."""
     view = memoryview(whole)
     pieces = (bytes(view[at : at + PIECE_BYTES]) for at in range(0, len(view), PIECE_BYTES))
     return InParts(pieces, len(view), media_type, headers, sent)
 
 
 class InParts(Response):
-    """An answer in parts of ``size`` bytes together, sent as fast as the client reads.
+    """An answer in parts, ``size`` bytes in total, sent as fast as the client reads.
 
     ``sent`` is called when no part is needed any more, whether it was sent or not.
     """

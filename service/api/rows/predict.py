@@ -52,7 +52,7 @@ ROW_FLOPS = 200.0
 """Assumed cost of naming one prediction of a batch, in floating-point operations."""
 EXPLAINED_FLOPS = 1e5
 """Assumed cost of one feature of an explanation: some 70 microseconds of Python and of small arrays."""
-EXPLAINED_ROWS = 2 * EVALUATIONS_MAX  # rows that are predicted to explain one, or fewer
+EXPLAINED_ROWS = 2 * EVALUATIONS_MAX  # most rows that are predicted to explain one
 
 
 @router.post(
@@ -68,10 +68,10 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
     Changes nothing. With `interval`, a share of labels such as 0.9, a regression returns low and high, which adapt so
     that this share of labels lies between them. With `track`, the row is kept under a `prediction_id` until its label
     arrives; that needs the scope `learn`. With `explain`, the answer has the contribution of each feature to the score,
-    compared with a row of mean values, whose score is `base`: together they are the number, or the log odds of the
-    predicted class. Contributions are exact for linear and additive models, else Shapley values from at most 64
-    evaluations (`sampled`). `auto` adds the prediction and weight of each expert, VIGO the log density of the row in
-    each class and how ambiguous the row is. Probabilities are calibrated on the rows learned so far. The prediction is
+    compared with a row of mean values, whose score is `base`; `base` plus all contributions is the number, or the log
+    odds of the predicted class. Contributions are exact for linear and additive models, else Shapley values from at
+    most 64 evaluations (`sampled`). `auto` adds the prediction and weight of each expert, VIGO the log density of each
+    class and how ambiguous the row is. Probabilities are calibrated on the rows learned so far. The prediction is
     the most probable label; with `class_costs`, the label of least expected cost. A model of named sparse rows
     (`sparse_dfop`) takes any names; an absent one is 0.
     """
@@ -90,7 +90,7 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
 
 
 def _plain(replica: Replica, body: bytes) -> Predicted | None:
-    """The answer to a plain row; None: it is not plain, or has to wait."""
+    """The answer to a plain row; None if it is not plain, or has to wait."""
     row, plan = asked(body), replica.row_plan
     if row is None or plan.is_long or replica.lock.locked() or (values := plan.to_predict(row.features)) is None:
         return None
@@ -100,7 +100,7 @@ def _plain(replica: Replica, body: bytes) -> Predicted | None:
 async def predict_asked(
     ctx: Context, replica: Replica, ask: PredictRow, size: int, identity: str | None = None
 ) -> Predicted:
-    """Predict one row, of ``size`` bytes, and keep or explain it if requested; its key may track.
+    """Predict one row, of ``size`` bytes, and keep or explain it if requested; the caller checks that it may track.
 
     ``identity`` is the client's own prediction id if the row is tracked; None generates one.
     """
@@ -138,7 +138,7 @@ async def predict_asked(
 async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh) -> Response:
     """Predict many rows.
 
-    JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header, and
+    Takes JSON by column or by name, `application/x-ndjson` (one row by name per line), `text/csv` with a header, and
     `application/x-npy`, a file of `numpy.save` (float64, columns in schema order). Models of sparse rows take JSON,
     also as `{"rows": [{"names": [...], "values": [...]}]}`, and `text/x-svmlight`, whose labels are ignored. With
     `track`, all rows are kept until their labels arrive, each under one of `prediction_ids`; if not all can be kept,
@@ -171,7 +171,7 @@ async def predict_batch(ctx: Ctx, name: ModelName, request: RowRequest, fresh: F
 async def predict_many(
     replica: Replica, space: Space, raw: Floats, level: float | None = None, *, keep: bool = False
 ) -> tuple[PredictedBatch, list[ServedPrediction]] | None:
-    """Predict rows (n, F) that were read in a space, with intervals of a ``level``; ``keep``: they are kept for labels.
+    """Predict rows (n, F) that were read in a space, with intervals of a ``level``; ``keep`` them for their labels.
 
     Returns the answer with its numbers as arrays, and the predictions to keep, if any; None if the model no longer
     predicts in this space. ``TooLarge`` if they would take hours.
@@ -185,7 +185,7 @@ async def predict_many(
 async def _predicted(
     ctx: Context, replica: Replica, ask: PredictRow, table: Table, size: int
 ) -> tuple[Space, Floats, Prediction, list[ServedPrediction], Explained | None]:
-    """Read, predict and explain a row in one space, again if the features changed in between."""
+    """Read, predict and explain a row in one space; starts again if the features changed in between."""
     while True:
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", table))
         model = replica.model
@@ -212,10 +212,10 @@ def _predict(replica: Replica, raw: Floats, keep: bool) -> tuple[Prediction, lis
 
 
 async def held(replica: Replica, space: Space, flops: float, answer: Callable[[], T]) -> T | None:
-    """Answer from a consistent state: waits for a thread that learns; does much work in a thread.
+    """Answer from a consistent state: wait while a thread learns, and do long work in a thread.
 
-    ``answer`` predicts rows that were read in ``space``, and reads what must be of the same version. None if the model
-    no longer predicts in this space.
+    ``answer`` predicts rows that were read in ``space``, and reads everything else that must be of the same version.
+    None if the model no longer predicts in this space.
     """
     async with replica.held():
         if replica.model.prediction_schema != space:

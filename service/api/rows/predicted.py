@@ -1,4 +1,4 @@
-"""The answer to one row that is predicted, and why: what each feature contributes to its score."""
+"""The answer to a row to predict, and its explanation: what each feature contributes to the score."""
 
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ class Contribution(Body):
 
 
 class Explained(Body, omit_defaults=True, kw_only=True):
-    """Contributions are relative to a row of mean values; together with `base` they are the score."""
+    """Contributions are relative to a row of mean values; `base` plus all contributions is the score."""
 
     base: Annotated[float, Field(description="The score of a row in which every feature has its mean.")]
     features: list[Contribution]

@@ -44,7 +44,7 @@ class RowRequest(Request):
         return await self._receive()
 
     async def small_json(self, limit: int) -> bytes | None:
-        """The body if it is plain JSON, complete, and too small to be counted; otherwise it can still be read.
+        """The body if it is plain JSON, complete, and too small to be counted; else None, and it can still be read.
 
         ``ClientDisconnect`` if the client has gone.
         """
@@ -85,7 +85,7 @@ class RowRoute(Route):
         self._own_queries = [name for name in self.queries if name not in FRESHNESS]
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that FastAPI has routed here; FastAPI refuses other methods, and names that no model has."""
+        """Answer a request that FastAPI has routed here; FastAPI refuses other methods and invalid names of models."""
         if scope["method"] == self.method and NAME.fullmatch(scope["path_params"]["name"]):
             await self.serve(scope, receive, send)
         else:

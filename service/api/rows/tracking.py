@@ -27,7 +27,7 @@ from service.store.pending import Track, TrackOutcome
 
 QUERY = "track"  # the query parameter of a batch, for bodies that cannot hold it
 ROWS_MAX, VALUES_MAX = 10_000, 500_000
-"""Most rows of a batch that are kept, and most values: a row's columns and probabilities, for every learner."""
+"""Most rows of a tracked batch, and most values: the columns and probabilities of a row, for every learner."""
 AT_ONCE = 256  # rows that are encoded, and sent to the store, together
 DROP_S = 0.5
 """How long dropping rows of unknown fate may delay the refusal of a request that has waited for the store already."""
@@ -35,9 +35,9 @@ ROW_BYTES = 512  # assumed cost of encoding a row, in bytes of a body
 
 
 def is_tracked(given: bool | None, text: str | None) -> bool:
-    """Whether the rows of a batch are kept, as the body or, as ``text``, the query says.
+    """Whether the rows of a batch are kept, by the body (``given``) or the query (``text``).
 
-    ``Invalid`` if it is neither true nor false, or if both say it.
+    ``Invalid`` if the query is neither true nor false, or if both are given.
     """
     if text is None:
         return bool(given)
@@ -49,15 +49,15 @@ def is_tracked(given: bool | None, text: str | None) -> bool:
 
 
 def rows_most(ctx: Context, model: Model) -> int:
-    """Most rows of a batch that are kept."""
+    """The most rows that a tracked batch may have."""
     values = sum(len(parts.row_columns) + len(model.labels) + 1 for parts in model.learners)
     return max(1, min(ROWS_MAX, VALUES_MAX // values, ctx.engine.bounds.pending_max))
 
 
 def outside_of(ctx: Context, replica: Replica, table: Table, track: bool) -> Sequence[Label | float | None] | None:
-    """What a model outside predicted for rows that are tracked; None if nothing was sent.
+    """What a model outside predicted for tracked rows; None if nothing was sent.
 
-    ``Invalid`` names a value that no label can be, or the field if the rows are not tracked.
+    ``Invalid`` names a value that cannot be a label, or the field if the rows are not tracked.
     """
     if table.served is None:
         return None
@@ -89,11 +89,11 @@ async def keep(
 ) -> list[str]:
     """Keep rows (n, F) of a space, sent as ``table`` and predicted at a version, all or none; returns their ids.
 
-    ``given`` is the client's own id of the one row. If the store fails, it may have kept rows all the same: they are
-    dropped as well, unless it does not answer in ``DROP_S``, or their ids are the client's own.
+    ``given`` is the client's own id of the one row. If the store fails, it may still have kept some rows: these are
+    dropped too, unless the store does not answer within ``DROP_S``, or their ids are the client's own.
 
     Raises:
-        NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: why none is kept.
+        NotFound, RequestConflict, PendingFull, IdsFull, Unavailable: no row is kept.
     """
     (space, raw), validator = rows, validator_of(ctx, replica)
     pending, kept = ctx.engine.pending, list[str]()
@@ -111,7 +111,7 @@ async def keep(
                 kept.append(item.prediction_id)
         for found in outcomes:
             if found is not None:
-                with suppress(Unavailable, TimeoutError):  # what is left expires
+                with suppress(Unavailable, TimeoutError):  # rows that are not dropped expire
                     async with asyncio.timeout(DROP_S):
                         await pending.drop(replica.name, replica.incarnation, kept)
                 if found == "gone":
@@ -120,7 +120,7 @@ async def keep(
     for at, one in enumerate(served, 1):
         ctx.note_unlabelled(replica, space, raw[at - 1 : at], one)
         if at % AT_ONCE == 0:
-            await asyncio.sleep(0)  # others have their turn
+            await asyncio.sleep(0)  # lets other tasks run
     return kept
 
 

@@ -42,7 +42,7 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
 
 
 def delimiter_of(query: Mapping[str, str]) -> str:
-    """The delimiter that a query names; ``Invalid`` if it can be none."""
+    """The delimiter that a query names; ``Invalid`` if it cannot be one."""
     given = query.get("delimiter")
     if given is None:
         return ","
@@ -58,7 +58,7 @@ def _refuse_other_delimiter(
 ) -> None:
     """Refuse a table of one column whose lines contain another delimiter.
 
-    It is allowed if the column is the label, or if ``delimiter`` is given.
+    The table is allowed if its column is the label, or if ``delimiter`` is given without ``label``.
     """
     label = query.get("label")
     if len(header) != 1 or label == header[0] or (label is None and "delimiter" in query):
@@ -76,7 +76,7 @@ def _rows(body: bytes, delimiter: str, most: int) -> tuple[list[str], list[list[
     """Header and rows, at most one more than ``most``; ignores blank lines."""
     lines = csv.reader(io.StringIO(text_of(body), newline=""), strict=True, delimiter=delimiter)
     try:
-        rows = list(islice((row for row in lines if row), most + 2))  # no filter: it would hold the interpreter
+        rows = list(islice((row for row in lines if row), most + 2))  # filter() would hold the interpreter
     except csv.Error as error:
         raise NotTable(f"the body is not CSV: {error}") from None
     if not rows:
@@ -106,7 +106,7 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
 
 
 def _names_in(given: str) -> frozenset[str]:
-    """The names of columns in a query parameter, separated by commas as in a line of CSV; none if it is not a line."""
+    """The names of columns in a query parameter, which is read as a line of CSV; none if that is not possible."""
     try:
         return frozenset(next(csv.reader([given]), ()))
     except csv.Error:

@@ -66,7 +66,7 @@ def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
         else:
             ask = json_body.read(body, form.body)
             table = _table(form, ask, sparse)
-            names, texts = json_body.names_in(ask), [bytes(row) for row in ask.rows or ()]  # which are checked alone
+            names, texts = json_body.names_in(ask), [bytes(row) for row in ask.rows or ()]  # each checked by itself
             if body.count(b":") != names + sum([text.count(b":") for text in texts]):
                 json_body.refuse_repeated(body, names + json_pieces.count(b" ".join(texts), b":"))
     except NotJson as error:
@@ -149,7 +149,7 @@ def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspe
     """Rows, one by one; the error for the first wrong one names its place."""
     texts = [*map(bytes, rows)]
     try:
-        found = [decoder.decode(text) for text in texts]  # no map: it would hold the interpreter for all of them
+        found = [decoder.decode(text) for text in texts]  # map() would hold the interpreter for all of them
         names = sum(map(json_body.names_in, found))
         if sum([text.count(b":") for text in texts]) == names or json_pieces.count(b" ".join(texts), b":") == names:
             return found

@@ -1,6 +1,6 @@
 """Tables in bodies, by media type: JSON and NDJSON (``json_tables``), CSV (``csv_tables``), .npy arrays, SVMlight.
 
-``read_table`` turns each of them into the same kind of record, and knows no model.
+``read_table`` turns each of them into a ``Table``; it knows no model.
 """
 
 import io
@@ -26,8 +26,8 @@ from service.runtime.rows.table import Table, check_size
 TABLE_QUERIES = (*BESIDE_QUERIES, *CSV_QUERIES)  # query parameters of CSV
 NESTED_IN_ROW, NESTED_BESIDE = 3, 6
 """Most lists and objects in one row of JSON (a sparse one), and in the request around the rows."""
-NUMBER_BYTES = 40  # assumed memory of a number of an array that becomes a category
-HEAD_BYTES, _ITEM_BYTES = 128, re.compile(rb"'descr': *'.[fiu]([1-9])'")  # of .npy, and the size of a number in it
+NUMBER_BYTES = 40  # assumed memory of a number of an array that is read as a category
+HEAD_BYTES, _ITEM_BYTES = 128, re.compile(rb"'descr': *'.[fiu]([1-9])'")  # the header of .npy, and its size of a number
 OF_WIDTH = " of this model's width (ONEPASS_BODY_LIMIT_MB, once they are read)"
 
 
@@ -39,7 +39,7 @@ class Sent(NamedTuple):
     query: Mapping[str, str]  # those of a table name the CSV columns other than features
     rows_max: int
     bytes_max: int
-    columns: int = 0  # most that a row has once it is encoded for a learner, where that is known
+    columns: int = 0  # most columns of a row that is encoded for a learner, if known
 
 
 def read_table(form: RowFormat, sent: Sent, space: Space | None) -> Table:
@@ -82,7 +82,7 @@ def rows_most(sent: Sent, space: Space | None) -> int:
 
 
 def decoded_bytes(sent: Sent, space: Space | None) -> int:
-    """About the most memory that the rows of a request take, as they are read and as a model takes them."""
+    """Roughly the most memory that the rows of a request take, while they are read and encoded for a model."""
     body, kind = sent.body, sent.kind
     if kind == media.NPY:
         found = _ITEM_BYTES.search(body, 0, HEAD_BYTES)
@@ -109,9 +109,9 @@ def _npy(body: bytes, labelled: bool) -> Table:
 
 
 def _label_column(array: NDArray[Any]) -> list[Any]:
-    """The last column as Python's numbers, which ``tolist`` alone does not make of types wider than a double."""
+    """The last column as Python numbers; ``tolist`` alone does not convert types wider than a double."""
     last = array[:, -1]
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+    with np.errstate(over="ignore"):  # values that are too large become infinite, and are refused
         labels: list[Any] = (last.astype(np.float64) if last.dtype.kind == "f" else last).tolist()
     return labels
 
@@ -125,7 +125,7 @@ def _array(body: bytes) -> NDArray[Any]:
     try:
         read_header = _NPY_HEADERS[npy_format.read_magic(stream)]
         shape, by_columns, kind = read_header(stream)
-    except Exception:  # noqa: BLE001 - the reader raises whatever a broken header makes it trip over
+    except Exception:  # noqa: BLE001 - a broken header can make the reader raise anything
         raise NotTable("the body is not an .npy array: its header cannot be read") from None
     if kind.kind not in "fiu":
         raise Invalid.of("body", f"has type {kind.name}", "float64")
