@@ -1,4 +1,4 @@
-"""The table of commands, how one is loaded, and how it ends."""
+"""The table of commands, how a command is loaded, and how it ends."""
 
 import os
 import signal
@@ -38,18 +38,18 @@ EPILOG = "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, which signals interrupt from then on; its exit status."""
+    """Run a command, which signals interrupt from now on, and return its exit status."""
     given = sys.argv[1:] if arguments is None else [*arguments]
     named = next((one for one in given if not one.startswith("-")), "")
     shown = f"onepass {named}" if named in COMMANDS else "onepass"
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(each) is not signal.SIG_IGN:  # nohup and background jobs rely on what they ignore
+        if signal.getsignal(each) is not signal.SIG_IGN:  # nohup and background jobs rely on ignored signals
             signal.signal(each, _interrupt)
     for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, stream) is None:  # the shell has closed it
             setattr(sys, stream, open(os.devnull, mode))  # noqa: PTH123, SIM115  until the process ends
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # lines of tables and names, where the encoding lacks them
+        sys.stdout.reconfigure(errors="backslashreplace")  # for table lines and names that the encoding lacks
     if any(map(_is_torn, given)):
         print(f"{shown}: what is given is not UTF-8", file=sys.stderr)
         return 2
@@ -68,15 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_torn(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)  # as Python reads bytes that are no UTF-8
+    return any("\ud800" <= character <= "\udfff" for character in text)  # which stand for bytes that are not UTF-8
 
 
 def _interrupt(number: int, _: object) -> None:
-    raise Interrupted(number)  # so that nothing half done is left behind
+    raise Interrupted(number)  # an exception, so that the command cleans up
 
 
 def _typer(named: str) -> typer.Typer:
-    """The table of commands; only the one that is named is imported, so that it starts without what others need."""
+    """The table of commands; only the named one is imported, so that it starts without what the others need."""
     width = {"max_content_width": 110}
     # Rich takes four times as long to print the help.
     app = typer.Typer(epilog=EPILOG, add_completion=False, rich_markup_mode=None, context_settings=width)
@@ -103,7 +103,7 @@ def _options(
 
 
 def _spread(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Give Typer each field of a parameter that is a dataclass as an option of its own."""
+    """Give each field of a dataclass parameter to Typer as a separate option."""
     own = signature(function).parameters
     groups: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
     options: list[Parameter] = []
@@ -114,7 +114,7 @@ def _spread(function: Callable[..., int | None]) -> Callable[..., int | None]:
         for name, kind in groups.items():
             given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         status = function(**given)
-        sys.stdout.flush()  # notice here, not at the end of the interpreter, that the reader has gone
+        sys.stdout.flush()  # so that a closed pipe is noticed here, not when the interpreter exits
         return status
 
     run.__signature__ = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in options])  # type: ignore[attr-defined]

@@ -92,14 +92,14 @@ def percent(share: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A number to four digits; empty for None."""
+    """A number with four significant digits; empty for None."""
     return "" if value is None else f"{value:.4g}"
 
 
 def lead(difference: Mapping[str, Any], unit: float) -> str:
     """A paired difference and its interval, such as ``+1.2 (+0.5 to +1.9)``; empty if no row was compared."""
     known = [difference[at] for at in ("mean", "low", "high") if difference.get(at) is not None]
-    mean, *ends = [f"{unit * one + 0.0:+.3g}" for one in known] or [""]  # + 0.0: none is -0
+    mean, *ends = [f"{unit * one + 0.0:+.3g}" for one in known] or [""]  # + 0.0 turns -0 into 0
     return f"{mean} ({' to '.join(ends if unit > 0 else ends[::-1])})" if ends else mean
 
 

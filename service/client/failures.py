@@ -24,7 +24,7 @@ class Misused(Failed):
 
 
 class Interrupted(SystemExit):
-    """A signal, the argument, ends the command, and with it everything that the command started.
+    """A signal ends the command, and with it everything that the command started.
 
-    A second argument continues the message.
+    The arguments are the signal's number and, optionally, how the message continues.
     """

@@ -1,4 +1,4 @@
-"""``onepass keys new``: a secret for a key, and the line that the service is given of it."""
+"""``onepass keys new``: a secret for a key, and the entry for the service."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ key_models = matching(r"[A-Za-z0-9._*?\[\]+-]*", "a pattern of model names, or s
 
 def keys(
     *,
-    what: Annotated[Literal["new"], Argument(metavar="new", help="What to do.")],  # noqa: ARG001  the one thing there is
+    what: Annotated[Literal["new"], Argument(metavar="new", help="What to do.")],  # noqa: ARG001  the only choice
     name: Annotated[str, Argument(metavar="NAME", callback=key_name, help="Name of the key, for logs and errors.")],
     scopes: Annotated[
         str, Option(callback=key_scopes, help="read, learn or admin, each of which includes those before it.")
@@ -33,10 +33,10 @@ def keys(
 ) -> None:
     """Make a secret for a key of the service.
 
-    The secret is for the client, and shown this once. The entry is for the service: a line of the file that
-    ONEPASS_API_KEYS_FILE names, or a member of ONEPASS_API_KEYS. It holds only a digest of the secret. A service reads
-    its file again by itself. To replace a secret, add the entry of a new one under the same name, hand the secret out,
-    then remove the old entry.
+    The secret is for the client, and is shown only once. The entry is for the service: a line of the file that
+    ONEPASS_API_KEYS_FILE names, or a member of ONEPASS_API_KEYS. It holds only a digest of the secret. A running
+    service rereads its file by itself. To replace a secret, add the entry of a new one under the same name, hand out
+    the new secret, then remove the old entry.
     """
     if expires is not None and expires.date() < (today := datetime.now(UTC).date()):
         raise BadParameter(f"must not be in the past; in UTC it is {today}", param_hint="--expires")

@@ -1,4 +1,4 @@
-"""What several commands take: a model's name, parameters, costs, and whether to print JSON."""
+"""The options of several commands: a model's name, parameters, costs, and whether to print JSON."""
 
 import math
 import re
@@ -13,7 +13,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 def matching(form: str, meant: str) -> Callable[[str | None], str | None]:
-    """A check of a text, if there is one, by a regular expression; ``BadParameter`` says what it is not."""
+    """A function that checks a text, if any, by a regular expression; ``BadParameter``: it is not what is ``meant``."""
 
     def checked(text: str | None) -> str | None:
         if text is not None and re.fullmatch(form, text) is None:
@@ -35,23 +35,23 @@ def pair_of(text: str) -> tuple[str, str]:
 
 
 def param_of(text: str) -> tuple[str, Any]:
-    """A parameter by its name, its value as JSON has it."""
+    """The name and value of a parameter; the value is read by ``json_or_text``."""
     name, value = pair_of(text)
     return name, json_or_text(value)
 
 
 def json_or_text(text: str) -> Any:
-    """A value as JSON has it, or a number such as .5, else the text itself; what is not finite stays text."""
+    """The JSON value of a text, or a number such as .5, else the text itself; numbers that are not finite stay text."""
     with suppress(ValueError, RecursionError):
         return msgspec.json.decode(text)
     with suppress(ValueError):
-        if math.isfinite(number := float(text)) and "_" not in text:  # which Python reads, but no file or service
+        if math.isfinite(number := float(text)) and "_" not in text:  # float() reads 1_000, but no file means that
             return number
     return text
 
 
 def cost_of(text: str) -> tuple[str, float]:
-    """What missing a class costs, by its label; ``BadParameter`` unless it is finite and above 0."""
+    """The label of a class and the cost of missing it; ``BadParameter`` unless the cost is finite and above 0."""
     label, equals, given = text.rpartition("=")
     with suppress(ValueError):
         if equals and 0 < (cost := float(given)) < math.inf:

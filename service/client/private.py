@@ -1,7 +1,7 @@
 """A service for one command: on a free port of this machine, with its data in a temporary directory.
 
 It is a child process, which prints its address once it is ready. It stops when its standard input is closed, so it ends
-with the command, however that ends.
+with the command, however the command ends.
 """
 
 import errno
@@ -60,7 +60,7 @@ def session(port: int = 0, **more: str) -> Iterator[Session]:
 
 
 def free_port(port: int, host: str = "127.0.0.1") -> int:
-    """The given port of a local address, or a free one if it is taken; ``OSError`` if one cannot listen there."""
+    """The given port of a local address, or a free one if it is taken; ``OSError`` if listening there is impossible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.create_server((host, port), family=family):

@@ -1,4 +1,4 @@
-"""``onepass create``, ``predict``, ``feedback``, ``delete``; and typed text as the model's features understand it."""
+"""``onepass create``, ``predict``, ``feedback``, ``delete``; and how typed text becomes values of features."""
 
 import json
 import sys
@@ -53,7 +53,7 @@ def create(
     as_json: Json = False,
     service: Service,
 ) -> None:
-    """Create a model. Only --task is required: the algorithm is then auto, and the first row fixes the features.
+    """Create a model. Only --task is required: the algorithm is then auto, and the first row determines the features.
 
     Repeating the command changes nothing.
     """
@@ -188,7 +188,7 @@ def _send(session: Session, name: str, verb: str, body: Any, as_json: bool) -> N
 
 
 def _row(session: Session, name: str, values: list[str] | None) -> dict[str, Any]:
-    """The features of a row, typed as the current features declare them, and in an overlap the next ones."""
+    """The features of a row, converted as the current features declare them, and in an overlap the next ones."""
     given: dict[str, str] = {}
     for feature, text in map(pair_of, values or ()):
         if feature in given:
@@ -199,12 +199,12 @@ def _row(session: Session, name: str, values: list[str] | None) -> dict[str, Any
 
 
 def typed_value(feature: Mapping[str, Any], given: str) -> Any:
-    """Convert a typed text as a feature declares it, if it does; what does not fit is left to the service."""
+    """Convert a typed text as its feature declares, if it is declared; the service refuses what does not fit."""
     kind = feature.get("type")
     if kind == "categorical":
         return next((one for one in feature.get("categories", ()) if spelt(one) == given), given)
     if given == "":
-        return None  # missing, as an empty cell of CSV is
+        return None  # missing, like an empty cell of CSV
     return json_or_text(given.lower() if kind == "boolean" else given)
 
 

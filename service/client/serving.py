@@ -49,13 +49,13 @@ def serve(
     file: SettingsFile = None,
     until_eof: Annotated[bool, Option("--until-eof", help="Stop when standard input ends.")] = False,
     as_json: Annotated[bool, Option("--json", help="Log JSON lines, as --log-format json.")] = False,
-    flags: Flags,  # type: ignore[valid-type]  # made of the settings
+    flags: Flags,  # type: ignore[valid-type]  # made from the settings
 ) -> int:
     """Run the service until it is told to stop.
 
-    Each setting is a flag here, a variable (ONEPASS_PORT for --port), or a line of a settings file. A flag has
-    precedence over a variable, a variable over the file of --settings, and that over .env in the present directory. A
-    secret on the command line is seen by everybody on the machine: ONEPASS_API_KEYS_FILE=PATH names a file instead.
+    Each setting is a flag here, a variable (ONEPASS_PORT for --port), or a line of a settings file. Flags override
+    variables, variables override the file of --settings, and that overrides .env in the current directory. Everybody
+    on the machine can see a secret on the command line: ONEPASS_API_KEYS_FILE=PATH names a file instead.
     """
     given = {name: value for name, value in asdict(flags).items() if value is not None}
     if as_json:
@@ -70,20 +70,20 @@ def serve(
         logger.warning("%s", note)
     if settings.memory_budget_mb != found.settings.memory_budget_mb:
         logger.info("models may take %d MB: the memory of this container or unit is limited", settings.memory_budget_mb)
-    for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has stopped in good order
+    for kind in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after an orderly stop
         signal.signal(kind, lambda *_: sys.exit(0))
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # a terminal that closes ends in good order as well
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # closing the terminal is an orderly stop as well
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     _refuse_taken(settings)
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    gc.disable()  # to look for cycles in what is imported takes an eighth of the start
+    gc.disable()  # looking for cycles during the imports would take an eighth of the start
     try:
         if not _compile_kernels():
             return 1
         from service import main  # noqa: PLC0415  it imports core, which compiles kernels that are missing one by one
     finally:
-        gc.freeze()  # all of it stays
+        gc.freeze()  # everything imported stays
         gc.enable()
     return main.run(settings, keys_file=found.keys_file, ssl=https)
 
@@ -93,10 +93,10 @@ def settings(
     file: SettingsFile = None,
     as_json: Annotated[bool, Option("--json", help="Print {variable: {value, default, meaning}}.")] = False,
 ) -> None:
-    """Print every setting, and refuse what onepass serve would refuse of them (exit status 2).
+    """Print every setting, and refuse those that onepass serve would refuse (exit status 2).
 
-    A flag of onepass serve has precedence over a variable, a variable over the file of --settings, and that over .env
-    in the present directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS, likewise
+    Flags of onepass serve override variables, variables override the file of --settings, and that overrides .env in the
+    current directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS, likewise
     ONEPASS_REDIS_URL_FILE, ONEPASS_WEBHOOKS_FILE and ONEPASS_WEBHOOK_SECRET_FILE.
     """
     found = _gathered({}, file)
@@ -130,7 +130,7 @@ def _gathered(flags: dict[str, Any], file: Path | None) -> Sourced:
 
 
 def _usable(found: Sourced) -> tuple[Settings, dict[str, Any]]:
-    """Validate the settings, and fit unset budgets of memory to the limit of the container; with the options of https.
+    """Validate the settings and fit unset memory budgets to the container's limit; returns them with the TLS options.
 
     ``Misused`` if the service would refuse to start with them.
     """
@@ -149,7 +149,7 @@ def _refuse_taken(settings: Settings) -> None:
     """Refuse a port that is taken, and name a free one."""
     try:
         free = private.free_port(settings.port, settings.host)
-    except OSError:  # no address of this machine, a name, or no right to the port: the server says what is wrong
+    except OSError:  # not an address of this machine, a name, or no permission for the port: the server says which
         return
     if settings.port != free:
         raise Failed(
@@ -169,7 +169,7 @@ def _compile_kernels() -> bool:
             logger.info("compiling kernels, once per installation: 35 s on two idle cores")
             compiling.compile_missing()
     except (kernels.CannotCompile, OSError) as error:
-        logger.error("%s", error)  # noqa: TRY400  the message says all
+        logger.error("%s", error)  # noqa: TRY400  the message says enough
         return False
     logger.info("%s", ready or "kernels compiled")
     return True

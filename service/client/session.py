@@ -132,7 +132,7 @@ class Refused(Failed):
             return f"{self._url} answers HTTP {self.status}, and not like Onepass"
         detail = str(document.get("detail") or document.get("error") or document.get("title") or "refused")
         if errors and all(str(one.get("problem")) in detail for one in errors):
-            detail = f"refused with HTTP {self.status}"  # else the fields' words would appear twice
+            detail = f"refused with HTTP {self.status}"  # otherwise the fields' texts would appear twice
         lines = [detail, *shortened([_line(one) for one in errors], ERRORS_SHOWN)]
         if self._explains and str(document.get("type", "")).startswith("/"):
             lines.append(f"more: {urljoin(str(self._url), document['type'])}")
@@ -151,8 +151,8 @@ class Session(httpx.Client):
     """An HTTP client of one service that raises on errors, and retries while the service is unavailable.
 
     A request is retried for ``patience_s``; a POST is then sent with an Idempotency-Key, and a DELETE whose retry finds
-    nothing is done. Once it has waited in vain, it no longer waits. ``stays``: whether the service outlives the
-    command. ``how``: further arguments of httpx.Client.
+    nothing is done. Once retries have failed, later requests are not retried. ``stays``: whether the service outlives
+    the command. ``how``: further arguments of httpx.Client.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Session(httpx.Client):
             return None
 
     def declared(self, name: str) -> dict[str, Any]:
-        """The features of a model, in an overlap also the next ones, by name; without those that are plain numbers."""
+        """The features of a model by name, in an overlap also the next ones; plain numbers are left out."""
         spaces = self.ask("GET", path_of(name, "features"))
         return {one["name"]: one for one in (*(spaces["next"] or ()), *spaces["current"]) if isinstance(one, dict)}
 

@@ -106,7 +106,7 @@ def _state(session: Session, name: str, **params: str) -> bytes:
 
 
 def state_of(session: Session, name: str) -> bytes:
-    """The state with all that is on the log; that of the service where the store, or the model in it, is lost."""
+    """The state up to the end of the log; if the store is down or has lost the model, the state in the service."""
     try:
         return _state(session, name, consistency="strong")
     except Refused as refused:
@@ -202,7 +202,7 @@ def _import_all(session: Session, source: IO[bytes], file: str, replace: bool, a
 
 
 def _members(source: IO[bytes], file: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and state of each model of a tar; ``Failed`` where it holds anything else or is cut off."""
+    """Yield the name and state of each model of a tar; ``Failed`` if it holds anything else or is cut off."""
     number, whole = 0, False
     with suppress(tarfile.ReadError), tarfile.open(fileobj=source, mode="r:") as tar:
         for member in tar:

@@ -1,4 +1,4 @@
-"""``onepass demo``: a service, its models, rows in time, what happened, and the end."""
+"""``onepass demo``: starts a service and its models, sends rows over time, prints events, and cleans up."""
 
 import json
 import math
@@ -34,14 +34,14 @@ def demo(
 ) -> None:
     """Run a service with models that learn drifting streams. Ctrl-C ends it.
 
-    Five models learn generated streams: a boundary that jumps, a plane that turns, sensors that are replaced, frauds
-    that change their pattern, and parcels whose labels come late. Within ten seconds the page moves; within two minutes
+    Five models learn generated streams: a boundary that jumps, a plane that turns, sensors that are replaced, fraud
+    that changes its pattern, and parcels whose labels come late. Within ten seconds the page moves; within two minutes
     there is a drift, a change of features and a promotion. Each event prints a line.
 
     Without --url the demo starts its own service on that port or a free one, with its data in a temporary directory.
     With --url it feeds a running service, and deletes its models at the end.
     """
-    if math.isnan(speed + seconds):  # which no bound refuses
+    if math.isnan(speed + seconds):  # min and max do not refuse NaN
         raise BadParameter("--speed and --for take numbers")
     out = sys.stderr if as_json else sys.stdout
     own, models = service.url is None, demo_models()
@@ -56,7 +56,7 @@ def demo(
 
 @contextmanager
 def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iterator[None]:
-    """Create the models; with ``delete``, delete those that were created at the end."""
+    """Create the models; with ``delete``, delete the created ones at the end."""
     if taken := [model.name for model in models if session.found(model.name) is not None]:
         raise Failed(
             f"{session.url} has {', '.join(taken)} already, of a demo that runs or was killed; this deletes them:\n"
@@ -65,7 +65,7 @@ def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iter
     made: list[str] = []
     try:
         for model in models:
-            made.append(model.name)  # before it is there: a signal may come in between
+            made.append(model.name)  # before it is created: a signal may come in between
             try:
                 session.ask("PUT", path_of(model.name), json={**model.body, "tags": {"demo": "onepass"}})
             except Failed:

@@ -1,4 +1,4 @@
-"""The models of the demo, rows into each, and what happens to it: a line for each drift, switch and promotion."""
+"""The models of the demo: sends rows to each, and describes each drift, switch and promotion in a line."""
 
 import tomllib
 from collections import deque

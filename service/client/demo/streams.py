@@ -10,8 +10,8 @@ SEA_THETAS, SEA_STAGE_ROWS, SEA_NOISE = (5.0, 15.0, 7.0, 12.0), 700, 0.03
 DIMENSIONS, TURN, JUMP_ROWS = 5, math.tau / 6000, 1000  # turn per row in radians; a jump is a quarter of a turn
 FRAUDS, PATTERN_ROWS = 0.04, 1500
 CARRIERS, ROLES_ROWS = ("north", "rail", "swift"), 600
-HIDDEN_WEIGHTS = (-3.0, 2.0, 1.0, -0.5)  # of the quantities that each set of sensors shows in another mixture
-BEGIN_ROW, OVERLAP_ROWS, LIFE_ROWS = 300, 150, 1500  # rows of the first sensors alone, of both sets, of later ones
+HIDDEN_WEIGHTS = (-3.0, 2.0, 1.0, -0.5)  # of hidden quantities; each set of sensors shows a different mixture of them
+BEGIN_ROW, OVERLAP_ROWS, LIFE_ROWS = 300, 150, 1500  # rows with the first sensors only, both sets, the later ones only
 
 
 class Row(NamedTuple):
@@ -55,14 +55,14 @@ def sensors(rng: Random, number: int) -> Row:
     demand = 60 + 5 * sum(w * h for w, h in zip(HIDDEN_WEIGHTS, hidden, strict=True)) + rng.gauss(0.0, 1.0)
     seen = {}
     for one in (generation, generation + 1) if at < OVERLAP_ROWS else (generation + 1,):
-        mix = Random(one)  # of the sensors, not of the rows
+        mix = Random(one)  # depends on the sensors, not on the rows
         for name in sensor_names(one):
             seen[name] = round(sum(mix.gauss(0.0, 1.0) * h for h in hidden) + rng.gauss(0.0, 0.05), 3)
     return Row(seen, round(demand, 2))
 
 
 def payments(rng: Random, number: int) -> Row:
-    """A share of FRAUDS is fraud: large sums at night, later many small ones by day from abroad, and so on."""
+    """A share of FRAUDS is fraud: in turn large sums at night, and many small ones by day from abroad."""
     fraud = rng.random() < FRAUDS
     amount, hour, abroad, per_hour = 40, 14.0, 0.05, 1.0
     if fraud and number // PATTERN_ROWS % 2 == 0:

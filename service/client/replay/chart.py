@@ -17,7 +17,7 @@ Curve = Sequence[tuple[int, float | None]]
 
 
 def lacking() -> str | None:
-    """What a chart lacks: matplotlib may not be installed."""
+    """What is missing for a chart: matplotlib, if it is not installed; None if nothing is."""
     return None if find_spec("matplotlib") else "a chart needs matplotlib: pip install '.[replay]' in a checkout"
 
 
@@ -31,7 +31,7 @@ def write(
 ) -> None:
     """Draw a chart and save it; the suffix of the path, .svg or .png, decides the format.
 
-    The title has a second line of smaller letters. Known curves are those of baselines; marks are a model's drifts and
+    The title has a second line in smaller letters. Known curves are those of baselines; marks are a model's drifts and
     switches.
     """
     import matplotlib as mpl  # noqa: PLC0415  an extra, which takes long to import
@@ -66,6 +66,6 @@ def write(
         axes.spines[["top", "right"]].set_visible(False)
         axes.text(0, 1.02, title[1], transform=axes.transAxes, fontsize=9.5, color=GREY)
         axes.set_title(textwrap.fill(title[0], TITLE_CHARACTERS), loc="left", pad=28, fontsize=13, fontweight="bold")
-        # Below the axes: wherever it lay inside, one stream or another would run through it.
+        # Below the axes: anywhere inside, the curves of some stream would run through it.
         figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=8.5, columnspacing=1.5)
         figure.savefig(path, dpi=DPI, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)

@@ -1,4 +1,4 @@
-"""How the columns of a file are written, as their first cells show: numbers, booleans, times or strings."""
+"""How the columns of a file are written, judging by their first cells: numbers, booleans, times or strings."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?", re.IGNORECASE)
 
 
 class Notation(NamedTuple):
-    """A way to write values: kind, words for an unusual one, which cells fit, and their form for the service."""
+    """A way to write values: its kind, words for an unusual one, which cells fit, and their form for the service."""
 
     kind: str
     words: str
@@ -70,7 +70,7 @@ STRING = Notation("string", "", bool)
 
 
 def _dates(form: str) -> Notation:
-    """Dates of a form, as strptime has it."""
+    """The notation of dates in a format of strptime."""
 
     def plain(cell: str) -> str:
         with suppress(ValueError):
@@ -110,12 +110,12 @@ def columns_of(
     dates: str | None = None,
     kinds: Mapping[str, str] = {},
 ) -> dict[str, Column]:
-    """The columns of a file by name, as their first cells show.
+    """The columns of a file by name, judging by their first cells.
 
     If one has decimal commas, points separate thousands in all of them; ``Failed`` if the commas may do so themselves.
-    ``decimal`` ("." or ",") and ``dates`` (a form of strptime) are not guessed if they are given. ``kinds`` are those
-    of a model's features: a categorical one is read as strings, whatever they look like, and none is read as times but
-    a time.
+    ``decimal`` ("." or ",") and ``dates`` (a format of strptime) are not guessed if they are given. ``kinds`` are those
+    of a model's features: a categorical feature is read as strings, whatever they look like, and only a time feature is
+    read as times.
     """
     numbers = {None: (NUMBER, COMMAS), ".": (POINTS,), ",": (COMMAS, NUMBER)}[decimal]
     known = (*numbers, BOOLEAN, TIME, DATES if dates is None else _dates(dates))

@@ -66,8 +66,8 @@ def replay(
 
     Each row is predicted first, then learned; all figures are of predictions made before the label was known. The first
     cells of a column decide how it is read: as numbers, also with a decimal comma, true and false, times, dates, or
-    strings (hashed categories). Without --url a private service in a temporary directory does the work. A model that is
-    there goes on as it is, unless options say what it should be.
+    strings (hashed categories). Without --url a private service in a temporary directory does the work. A model that
+    exists already continues as it is; options that describe it must agree with it.
     """
     if predictions is not None and Path(predictions.name).resolve() == given.file.resolve():
         raise BadParameter("--predictions is the file that is read")
@@ -178,7 +178,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
 
 
 def _curl(address: str, name: str, body: Mapping[str, Any]) -> str:
-    """The curl command that creates a model; it refers to the key of the environment, if any, by its variable."""
+    """The curl command that creates a model; it takes the key, if there is one, from the environment variable."""
     key = ' -H "Authorization: Bearer $ONEPASS_API_KEY"' if os.environ.get("ONEPASS_API_KEY") else ""
     url = f"{address.removeprefix('http://')}/{path_of(name)}"
     return f"curl -X PUT {shlex.quote(url)}{key} --json {shlex.quote(json.dumps(body, ensure_ascii=False))}"
@@ -212,7 +212,7 @@ def evaluate(
 
 
 def combined(parts: Sequence[Any]) -> dict[str, Any]:
-    """Combine the metrics of the parts of a file; of several only ``MEANS``, weighted by rows with a prediction."""
+    """Combine the metrics of the parts of a file; several parts keep ``MEANS`` only, weighted by predicted rows."""
     first = parts[0]
     if len(parts) == 1:
         return {**first}

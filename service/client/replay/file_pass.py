@@ -22,7 +22,7 @@ from service.client.session import Refused, Session, path_of
 
 LINE_EVERY_S = 2.0
 SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
-"""Least rows, and growth of rows, between two points of a curve of costs: the service keeps no history of costs."""
+"""Fewest rows, and growth of rows, between two points of a curve of costs: the service keeps no history of costs."""
 PLOTS = (".svg", ".png")
 PREDICTION_COLUMNS = ("row", "label", "prediction", "probabilities", "loss")
 
@@ -55,7 +55,7 @@ class FileOptions(ReadOptions):
         return self.name or re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:64].rstrip("._-") or "replay"
 
     def body(self, table: Table, task: str | None) -> dict[str, Any]:
-        """The file's part of a configuration; says whether labels that are numbers are classes."""
+        """The file's part of a configuration; prints whether labels that are numbers are treated as classes."""
         label, costs = table.columns[self.label], dict(self.cost or ())
         taken = task or ("classification" if costs else label.task)
         if task is None and label.notation.kind == "number":
@@ -109,7 +109,7 @@ class FilePass:
 
     @property
     def _so_far(self) -> str:
-        """How many rows a model that stays has learned, and how to go on; empty if there are none."""
+        """How many rows a model that stays has learned, and how to continue; empty if there are none."""
         if not (self.rows and self.session.stays):
             return ""
         how = "the same command goes on" if "id" in self.table.queries else "go on with the rows after them"

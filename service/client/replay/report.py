@@ -1,4 +1,4 @@
-"""What a replay or a comparison says: scores beside baselines, and what they mean in words."""
+"""The report of a replay or a comparison: scores next to baselines, and what they mean in words."""
 
 import json
 import math
@@ -25,7 +25,7 @@ Scores = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Entrant:
-    """An algorithm and its results; ``difference`` is its paired loss to the model's own algorithm, which has none."""
+    """An algorithm and its results; ``difference`` is its paired comparison with the model's own, which has none."""
 
     name: str
     algorithm: str
@@ -174,7 +174,7 @@ def not_beaten(entrant: Entrant) -> list[str]:
 
 
 def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
-    """Warn if the best algorithm does not beat a baseline, misses a rare class or ties, and of costs without rows."""
+    """Warn if the best algorithm does not beat a baseline, misses a rare class or ties, or if a cost has no rows."""
     best, metrics = entrants[0], entrants[0].metrics
     warnings = [f"{best.line} is no better than {baseline}" for baseline in not_beaten(best)]
     found = metrics["overall"].get("per_class") or {}
@@ -195,7 +195,7 @@ def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
 
 
 def _tied(entrants: Sequence[Entrant]) -> list[str]:
-    """The entrants that the best one does not surely beat; only differences to the model's own algorithm are known."""
+    """The entrants that may be as good as the best; only differences from the model's own algorithm are known."""
     best = entrants[0].difference
     pairs = [(one.line, one.difference or best) for one in entrants[1:] if None in (best, one.difference)]
     return [line for line, found in pairs if found and found["low"] is not None and found["low"] <= 0 <= found["high"]]

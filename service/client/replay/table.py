@@ -1,7 +1,7 @@
 """A file as rows of texts: CSV, plain or gzip, from a path or standard input; Parquet.
 
 The beginning of the file shows delimiter, encoding and how each column is written; the service gets numbers with
-a decimal point and times as RFC 3339, whatever the file has. No more rows are held than one batch and the first ones.
+a decimal point and times as RFC 3339, whatever the file has. Only the first rows and one batch are in memory.
 """
 
 import codecs
@@ -104,8 +104,8 @@ class Table:
     """A file with a header and rows, which is read once.
 
     By default the separator is that of the header, and the encoding is UTF-8, UTF-16 if it has a byte order mark, or
-    else Windows-1252. ``queries``: parameters of a request that name columns, which are no features. ``skipped``: rows
-    without a label so far. ``Failed`` if the file cannot be read, has no such columns, or no label in its first rows.
+    else Windows-1252. ``queries``: parameters of a request that name columns other than features. ``skipped``: rows
+    without a label so far. ``Failed`` if the file cannot be read, lacks such a column, or begins without any label.
     """
 
     def __init__(self, given: ReadOptions, row_id: str | None = None) -> None:
@@ -130,7 +130,7 @@ class Table:
             raise Failed(f"{self.name}: none of its first {first} rows has a label in column {given.label!r}")
 
     def declare(self, features: Mapping[str, Any]) -> None:
-        """Read the features as a model has them, which knows those that are no plain numbers."""
+        """Read the features by the types of a model's ``features``; those that it lacks are numbers."""
         kinds = {column.name: features.get(column.name, {}).get("type", "number") for column in self.features}
         self.columns = columns_of(self._cells, self._given.decimal, self._given.date_format, kinds)
 
@@ -151,12 +151,12 @@ class Table:
                 raise Failed(f"{self.name} has {times} {name!r}; its columns are {', '.join(shown)}{meant}")
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """Read rows on demand, ``size`` at a time, up to the limit; ``Failed`` at one that is malformed."""
+        """Read rows on demand, ``size`` at a time, up to the limit; ``Failed`` at a malformed row."""
         rows, first = islice(self._labelled(), self._given.limit), 1
         while some := [*islice(rows, size)]:
             yield Batch(some, first, self.written(some, self.columns.values()))
             first += len(some)
-        self._rows.close()  # what is left of the file is not read
+        self._rows.close()  # the rest of the file is not read
 
     def written(self, rows: Sequence[Row], columns: Iterable[Column]) -> bytes:
         """Columns of rows as CSV that the service reads."""
@@ -184,7 +184,7 @@ class Table:
                 yield from self._parquet(path) if is_parquet else self._csv(file)
         except UnicodeError as error:
             raise Failed(f"{self.name} cannot be read: {error}; --encoding names another one, e.g. latin-1") from None
-        except NotImplementedError as error:  # Arrow has no text for the values of a column, such as lists
+        except NotImplementedError as error:  # Arrow cannot write the values of a column as text, such as lists
             raise Failed(f"{self.name} cannot be read: {error}; --drop leaves a column out") from None
         except (OSError, EOFError, ValueError, zlib.error, csv.Error, LookupError) as error:
             raise Failed(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -205,7 +205,7 @@ class Table:
             for cells in reader:
                 place = f"line {reader.line_num}"
                 if None in cells or None in cells.values():  # there are too many cells, or too few
-                    self._need(self._header, [self._given.label])  # or the first line is no header
+                    self._need(self._header, [self._given.label])  # or the first line is not a header
                     raise Failed(f"{self.name}, {place}: not {len(self._header)} cells, as the header has")
                 yield {name: "" if cell in missing else cell for name, cell in cells.items()}, place
 
