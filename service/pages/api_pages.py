@@ -1,4 +1,4 @@
-"""The document of the API, and Swagger UI and ReDoc, which show it: no CDN, and no script but from files."""
+"""The document of the API, and Swagger UI and ReDoc, which show it: no CDN, and scripts from files only."""
 
 import asyncio
 from functools import cache
@@ -29,7 +29,7 @@ def install(app: FastAPI) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     async def document() -> Response:
         nonlocal building
-        if building is None:  # it takes half a second, for which rows must not wait
+        if building is None:  # it takes half a second: in a thread, so that rows do not wait
             building = asyncio.create_task(asyncio.to_thread(_document, app))
         return Response(await asyncio.shield(building), media_type=JSONResponse.media_type)
 

@@ -17,10 +17,10 @@ from starlette.responses import Response
 from service.errors import NotFound
 
 MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
-"""By the end of a file's name; other files are not served."""
+"""By the extension of a file's name; other files are not served."""
 FOREVER = "public, max-age=31536000, immutable"
 IMPORT = re.compile(r'(?:from|import) "(\.{1,2}/[^"]+)";')  # an import of another module; its address is relative
-DIGITS = 12  # of a digest, in hexadecimal
+DIGITS = 12  # hexadecimal digits of a digest
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ def address(name: str) -> str:
 def modules(*names: str) -> list[str]:
     """Scripts and all modules that they import, directly or not: a page lists them all, to be fetched at once."""
     found = [*names]
-    for name in found:  # which grows meanwhile
+    for name in found:  # which grows during the loop
         imported = IMPORT.findall(load().contents[name].decode())
         found += [one for path in imported if (one := normpath(join(dirname(name), path))) not in found]
     return found
 
 
 def answer(request: Request) -> Response:
-    """A file, or ``NotFound``: immutable under its digest, to be asked for again under another one or none.
+    """A file, or ``NotFound``: immutable under the current digest, revalidated each time under another one or none.
 
-    Another digest is that of another version's page, while several versions serve behind one address.
+    Another digest comes from a page of another version, while several versions serve behind one address.
     """
     held, name = load(), request.path_params["file"]
     content = held.contents.get(name)

@@ -76,7 +76,7 @@ def guide() -> dict[str, Document]:
 def problems(kinds: tuple[tuple[str, int, str], ...]) -> dict[str, Document]:
     """The pages of the problems by slug; the lead of each is its status.
 
-    ``kinds`` has of each the slug, the status, and Markdown: a title, what has happened, a list of what to do.
+    ``kinds`` has the slug, the status and the Markdown of each: a title, what has happened, a list of what to do.
     """
     found = {}
     for slug, status, text in sorted(kinds):

@@ -1,4 +1,4 @@
-"""Markdown as HTML: CommonMark with tables and no HTML of its own; fenced code is calls to copy, and their answers.
+"""Markdown as HTML: CommonMark with tables, without raw HTML; fenced code holds calls to copy, and their answers.
 
 The word after a fence says what it holds:
 
@@ -48,7 +48,7 @@ class Rendered(NamedTuple):
 
 
 def session(text: str) -> list[Step]:
-    """The calls of a ``console`` fence; a call goes on while a single quote is open."""
+    """The calls of a ``console`` fence; a call continues while a single quote is open."""
     found: list[Step] = []
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -70,7 +70,7 @@ def render(text: str) -> Rendered:
     lead = next((token for token in tokens if token.type == "inline"), None)
     headings = _with_anchors(tokens)
     for token in tokens:
-        if token.attrs.pop("style", None) == "text-align:right":  # the policy of pages allows no style in an element
+        if token.attrs.pop("style", None) == "text-align:right":  # the pages' policy forbids inline styles
             token.attrSet("class", "num")
     html = parser.renderer.render(tokens, parser.options, {})
     return Rendered(title, "" if lead is None else plain(lead), html, headings)

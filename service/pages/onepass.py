@@ -26,7 +26,7 @@ from uuid import uuid4
 PATIENCE_S = 60.0  # how long a request is tried by default
 TIMEOUT_S = 30.0  # how long one try may wait for the service
 PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
-"""First pause between two tries without a Retry-After, which doubles; the longest of these."""
+"""First pause between two tries without a Retry-After; it doubles each time, up to the second number."""
 WAIT_S_MAX = 10.0  # longest pause, even if Retry-After is longer
 NOT_FOUND, TOO_MANY_REQUESTS, UNAVAILABLE = 404, 429, 503
 OF_BALANCERS = (502, 504)  # the service may have carried the request out
@@ -96,7 +96,7 @@ class Onepass:
         """Send one request and return the JSON of its answer.
 
         A POST has an Idempotency-Key: it is learned once, and balancers may repeat it as well. A tracked prediction has
-        none, and is not sent again after a 502 or 504: each is kept, and may get a label when that is due.
+        none, and is not sent again after a 502 or 504: both would be kept, and ``labels_due`` may give both a label.
 
         Raises:
             OnepassError: it was refused, or still failed after ``patience_s``.
@@ -124,7 +124,7 @@ class Onepass:
     def _try(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
         """Send a request once."""
         connection = getattr(self._threads, "connection", None)
-        if connection is None or self._threads.process != os.getpid():  # never that of the process it was forked from
+        if connection is None or self._threads.process != os.getpid():  # never the parent's after a fork
             connection = self._connection_of(self._host, self._port, timeout=TIMEOUT_S)
             self._threads.connection, self._threads.process = connection, os.getpid()
         try:
@@ -151,7 +151,7 @@ class RemoteModel:
         self._service = service
         self._path = f"/models/{quote(name, safe='')}"
 
-    # ---------------------------------------------------------------- as the API
+    # ---------------------------------------------------------------- like the API
 
     def create(self, **config: Any) -> dict[str, Any]:
         """Create the model; the arguments are its configuration. Creating it again in the same way changes nothing."""
@@ -206,7 +206,7 @@ class RemoteModel:
             features: values by name; None with a ``prediction_id``.
             label: the row's label.
             id: identifies repeated feedback; generated if missing.
-            prediction_id: of a tracked prediction.
+            prediction_id: the id of a tracked prediction.
             weight: how many times the row counts.
             served: what another model predicted, for comparison.
         """
@@ -231,10 +231,10 @@ class RemoteModel:
         return self._ask("POST", "/feedback/batch", self._labelled(rows, labels, served) | _given({"ids": ids}))
 
     def evaluate(self, rows: Any, labels: Iterable[Any], *, served: Iterable[Any] | None = None) -> dict[str, Any]:
-        """Score the model on labelled rows without learning them, and another model's predictions (``served``)."""
+        """Score the model, and another model's predictions (``served``), on labelled rows without learning them."""
         return self._ask("POST", "/evaluate", self._labelled(rows, labels, served))
 
-    # ---------------------------------------------------------------- as river and scikit-learn
+    # ---------------------------------------------------------------- like river and scikit-learn
 
     def learn_one(self, x: Mapping[str, Any], y: Any) -> None:
         """Learn one row, as in river."""
@@ -270,7 +270,7 @@ class RemoteModel:
         """Rows as columns and data. Rows without names get those of the model, else x0, x1, ..."""
         if hasattr(rows, "columns") and hasattr(rows, "to_numpy"):
             names = [str(name) for name in rows.columns]
-            # Of Polars by its own method, as its to_numpy takes no type; ``rows`` of pandas may be a column.
+            # Polars has a method ``rows``, and its to_numpy takes no type; in pandas ``rows`` may be a column.
             data = rows.rows() if hasattr(type(rows), "rows") else rows.to_numpy(dtype=object).tolist()
             return {"columns": names, "data": [[_cell(value) for value in row] for row in data]}
         data = _values(rows)
@@ -292,12 +292,12 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _values(values: Any) -> list[Any]:
-    """A list, of an array or a column as well."""
+    """The values of a list, an array or a column as a list."""
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy as Python has it, a time as text."""
+    """A NumPy number as a Python number, a time as text."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "isoformat"):
@@ -318,7 +318,7 @@ def _cell(value: Any) -> Any:
 
 
 def _document(status: int, content: bytes) -> dict[str, Any]:
-    """The JSON object of an answer; of a page in between a problem that says so."""
+    """The JSON object of an answer; if it is not JSON, such as the page of a proxy, a problem that says so."""
     try:
         document = json.loads(content) if content else {}
     except ValueError:

@@ -1,6 +1,6 @@
 """The routes of the pages to read: ``/guide``, ``/problems`` and ``/llms.txt``.
 
-Every page is also there as Markdown, under its address plus ``.md``.
+Every page is also available as Markdown, under its address plus ``.md``.
 """
 
 from collections.abc import Mapping

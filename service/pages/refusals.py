@@ -11,11 +11,11 @@ from starlette.responses import Response
 from service.pages import shell
 
 PROBLEM = "application/problem+json"
-KEPT = ("allow",)  # headers of a problem that its page has, too
+KEPT = ("allow",)  # headers of a problem that its page has as well
 
 
 def shown(request: Request, answer: Response) -> Response:
-    """A refusal by no route or by a page: as a page for a browser, if it is a problem document."""
+    """A refusal that no route of the API made: as a page for a browser, if it is a problem document."""
     answer.headers["Vary"] = "Accept"
     reads_pages = request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")
     if not reads_pages or answer.headers.get("content-type") != PROBLEM:
