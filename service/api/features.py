@@ -58,8 +58,8 @@ class SwitchBody(RequestBody):
     )
     features: Annotated[Features | None, SkipValidation] = Field(  # core.features reports what is wrong with each
         None,
-        description="`begin`: the whole new space. Names that the model already has are kept: a bare name with its "
-        "present declaration, an object of the same type with new categories or bounds.",
+        description="`begin`: the whole new space. Names that the model already has are kept: a bare name keeps its "
+        "present declaration, an object of the same type gives it new categories or bounds.",
     )
     mapping: changes.Recovery | None = Field(
         None, description="`begin`: how to recover old features from new ones. Default: linear."
@@ -89,7 +89,7 @@ class FeatureSpaces(BaseModel):
         examples=[["load", "price"]], description="The features that a prediction needs now."
     )
     next: ShownFeatures | None = Field(
-        examples=[["load", "wind"]], description="During an overlap: the features it will need afterwards."
+        examples=[["load", "wind"]], description="During an overlap: the features that it will need afterwards."
     )
     overlap_rows: int = Field(
         ge=0, examples=[0], description="Rows from which the mapping from new to old features was learned."

@@ -49,7 +49,7 @@ Served = Annotated[
     WithJsonSchema({"anyOf": [*_LABEL_KINDS, {"type": "null"}]}),
     Field(description="What a model outside Onepass predicted; null: nothing. It is compared with this model."),
 ]
-ServedColumn = Annotated[list[Served] | None, Field(description="For each row what a model outside predicted.")]
+ServedColumn = Annotated[list[Served] | None, Field(description="What a model outside Onepass predicted for each row.")]
 Value = Annotated[Any, _ANY_VALUE]
 Values = Annotated[
     dict[str, Value],
@@ -345,7 +345,7 @@ class Evaluated(Body):
         dict[str, int | float | BatchScores | None],
         Field(
             examples=[{"accuracy": 0.5}],
-            description="Scores over these rows; `served`: of a model outside.",
+            description="Scores over these rows; `served`: those of a model outside Onepass.",
         ),
     ]
     version: Version

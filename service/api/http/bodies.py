@@ -53,7 +53,7 @@ class BodyBudget:
         owner, own = scope.get(RESERVED) or (self._owner_of(scope), 0)
         if size <= own:
             return
-        shares = ((self.used, self.most, ""), (self._held[owner], self.most // SHARES, " of one key or address"))
+        shares = ((self.used, self.most, ""), (self._held[owner], self.most // SHARES, " for one key or address"))
         for others, most, whose in ((held - own, most, whose) for held, most, whose in shares):
             if others and others + size > most:
                 raise BodiesFull(

@@ -189,7 +189,7 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
     found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     why, at = (found[1], int(found[2])) if found else ("it ends too early", len(body))
     if is_read and not found and (half := _HALF.search(body)) is not None:  # slow for a large body
-        why, at = "half of a surrogate pair is no character", half.start(1)
+        why, at = "half of a surrogate pair is not a character", half.start(1)
     return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
 
 

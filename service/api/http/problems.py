@@ -176,7 +176,7 @@ WORDS = {
     "model_type": "must be an object",
     "string_too_short": "is too short",
     "string_too_long": "is too long",
-    "string_pattern_mismatch": "does not have the form of such a name",
+    "string_pattern_mismatch": "is not a valid name",
     "greater_than_equal": "is out of range",
 }
 """Our messages for pydantic's error types; pydantic's own messages may repeat the input."""

@@ -85,7 +85,7 @@ class ClassScores(BaseModel):
     support: RowCount = Field(examples=[512], description="Number of rows with this label.")
     precision: float | None = Field(examples=[0.81], description="Share of rows predicted as this label that have it.")
     recall: float | None = Field(
-        examples=[0.86], description="Share of rows with this label that were predicted as it."
+        examples=[0.86], description="Share of rows with this label that were predicted correctly."
     )
     f1: float | None = Field(examples=[0.83], description="Harmonic mean of precision and recall.")
 
@@ -166,7 +166,7 @@ class Scores(BaseModel):
     roc_auc: float | None = Field(
         None, examples=[0.91], description="With two classes: ROC AUC of the second one's probability."
     )
-    average_precision: float | None = Field(None, examples=[0.9], description="With two classes: of the second.")
+    average_precision: float | None = Field(None, examples=[0.9], description="With two classes: that of the second.")
     unscored: RowCount | None = Field(
         None,
         examples=[0],
@@ -202,11 +202,11 @@ class ServedComparison(BaseModel):
 
     rows: int = Field(ge=0, description="Rows compared.")
     difference: dict[str, float | None] = Field(
-        description="Mean and interval, which holds at all rows at once; in cost with `class_costs`, of a regression "
-        "in squared errors, each capped at `bound` (four times the variance of the labels)."
+        description="Mean and interval, which holds at all rows at once; costs with `class_costs`, for a regression "
+        "squared errors, each capped at `bound` (four times the variance of the labels)."
     )
-    better: Literal["model", "served"] | None = Field(description="Which is better, null while that is not certain.")
-    since: int | None = Field(description="The row since which that is certain.")
+    better: Literal["model", "served"] | None = Field(description="Which is better; null while that is not certain.")
+    since: int | None = Field(description="The row from which on that is certain.")
 
 
 class Metrics(BaseModel):
@@ -224,8 +224,8 @@ class Metrics(BaseModel):
         "of predicting the most frequent one (`majority`). Baselines predict when the model does: for a tracked row, "
         "before its label arrives. `served` is the model outside whose predictions come with the rows.",
     )
-    served: ServedComparison | None = Field(None, description="That model compared with this one.")
-    due_rows: int | None = Field(None, description="With `labels_due`: rows learned as its label.")
+    served: ServedComparison | None = Field(None, description="The model outside compared with this one.")
+    due_rows: int | None = Field(None, description="With `labels_due`: rows learned with the label that it gives.")
     paired: PairedScores | None = Field(
         None, description="Regression: the model's scores on the rows of `baselines`, for comparison with them."
     )
@@ -247,7 +247,7 @@ class Metrics(BaseModel):
     marks_thinned: int = Field(
         ge=0,
         examples=[0],
-        description="Number of marks dropped: of more than 100, those closest together, drifts first.",
+        description="Number of marks dropped: beyond 100, those closest together are dropped, drifts first.",
     )
 
 

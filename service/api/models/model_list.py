@@ -59,7 +59,7 @@ class ModelSummary(Body):
     ]
     paired_score: Annotated[
         float | None,
-        Field(examples=[None], description="Regression: the score on the rows of `baseline`, which lacks the first."),
+        Field(examples=[None], description="Regression: the score on the rows of `baseline`: all but the first."),
     ]
     mean_cost: Annotated[
         float | None, Field(examples=[None], description="With `class_costs`: mean cost of the predictions so far.")

@@ -77,7 +77,7 @@ def _document(replica: Replica, features: str | None, diagonal: bool) -> bytes:
         raise RequestConflict("an observer learns nothing: it has no posterior")
     found = read.posterior(replica.model, _chosen(replica, features), diagonal=diagonal)
     if (numbers := count_numbers(found)) > NUMBERS_MAX:
-        detail = f"the posterior has {numbers} numbers, of which an answer may have {NUMBERS_MAX}"
+        detail = f"the posterior has {numbers} numbers; the limit of an answer is {NUMBERS_MAX}"
         fewer = [("features", "only the columns of these"), ("diagonal", "true: without numbers off the diagonal")]
         raise TooLarge(detail, [Problem(name, "would make it smaller", remedy) for name, remedy in fewer])
     return encode({**found, **stamp(replica)})

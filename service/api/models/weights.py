@@ -62,7 +62,7 @@ async def show_weights(
     replica: ReadModel,
     names: Annotated[Text | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
     sparsity: Annotated[
-        int | None, within(1), Query(description="Only this many weights per output, the largest.")
+        int | None, within(1), Query(description="Only the largest weights, this many per output.")
     ] = None,
 ) -> Response:
     """Weights of a linear model; 409 if it is not linear in its columns, as with random features.
@@ -148,7 +148,7 @@ def _largest(row: Floats, wanted: list[int], keep: int) -> list[int]:
 def _refuse_many(numbers: int) -> None:
     """``TooLarge`` for an answer with too many numbers."""
     if numbers > NUMBERS_MAX:
-        detail = f"the weights are {numbers} numbers, of which an answer may have {NUMBERS_MAX}"
+        detail = f"the weights have {numbers} numbers; the limit of an answer is {NUMBERS_MAX}"
         fewer = [("names", "only the weights of these"), ("sparsity", "only this many weights per output")]
         raise TooLarge(detail, [Problem(name, "would make it smaller", remedy) for name, remedy in fewer])
 

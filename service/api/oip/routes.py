@@ -67,7 +67,7 @@ PresentVersion = Annotated[str, Path(description="The current version.", openapi
 async def _present_version(replica: ReadModel, version: PresentVersion) -> None:
     if version != str(replica.version):
         there = [Problem("version", "is not the current version", [str(replica.version)])]
-        raise NotFound(f"model {replica.name} has moved on, or has not reached this version yet", there)
+        raise NotFound(f"model {replica.name} is past this version, or has not reached it yet", there)
 
 
 SERVER = {"name": "onepass", "version": version_of("onepass"), "extensions": ["binary_tensor_data"]}
@@ -117,7 +117,7 @@ async def inference_model_ready(replica: ReadModel) -> Annotated[dict[str, Any],
 JsonLength = Annotated[
     int | None, Header(alias=v2.LENGTH_HEADER, ge=0, description="Length in bytes of the JSON before the binary data.")
 ]
-_PARTS = {"type": "string", "format": "binary", "description": "The JSON, then the outputs that were to be binary."}
+_PARTS = {"type": "string", "format": "binary", "description": "The JSON, then the outputs requested as binary data."}
 _HOW: dict[str, Any] = {
     "response_model": v2.InferResponse,
     "responses": {200: {"content": {BINARY: {"schema": _PARTS}}}},

@@ -51,7 +51,7 @@ ERRORS = {
     403: ("forbidden", "The key's scopes or models do not allow it"),
     404: ("not-found", "Unknown model, prediction id or snapshot version"),
     408: ("too-late", "The body arrived too slowly"),
-    409: ("clash", "In conflict with the model's state, or the same id with a different label"),
+    409: ("clash", "Conflicts with the model's state, or repeats an id with a different label"),
     413: ("too-large", "The body, the batch or the answer is too large"),
     415: ("wrong-media", "A media type or content encoding that this route does not accept"),
     422: ("invalid", "Invalid values; ``errors`` names the fields"),

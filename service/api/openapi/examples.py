@@ -146,7 +146,7 @@ PREDICT_CSV = "load,price\n0.31,0.056\n0.44,0.061\n"
 FEEDBACK_CSV = "load,price,class\n0.31,0.056,UP\n0.44,0.061,DOWN\n"
 OVERLAP_CSV = "load,price,wind\n0.31,0.056,4.2\n0.44,0.061,3.7\n"
 SVMLIGHT = (
-    "# only for models of named sparse rows (sparse_dfop), as the example mail of PUT makes one\n"
+    "# only for models of named sparse rows (sparse_dfop), such as the one of the example mail of PUT\n"
     "spam cheap:1 pills:2\n"
     "ham meeting:1\n"
 )

@@ -61,7 +61,7 @@ async def test_a_large_body_is_not_read_again():
         (b'{"features": {"a": 1', "it ends too early (byte 20)"),
         (b'{"features":\n  {"a": 1,}}', "trailing comma in object (line 2, column 11, byte 23)"),
         (b'{"features": {"\xc3\xa4": tru}}', "(byte 24)"),
-        (rb'{"\\ud800\ud83d\ude00": "\uD83d"}', "half of a surrogate pair is no character (byte 25)"),
+        (rb'{"\\ud800\ud83d\ude00": "\uD83d"}', "half of a surrogate pair is not a character (byte 25)"),
         (b"", "is empty"),
     ],
 )

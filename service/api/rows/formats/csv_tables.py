@@ -16,7 +16,7 @@ from service.runtime.rows.table import RowPlace, Table, plural
 BESIDE_QUERIES = ("label", "id", "discount", "weight", "served")
 """Query parameters that name columns other than features."""
 CSV_QUERIES = ("delimiter", "drop")  # query parameters for reading CSV
-DELIMITERS = 'one character that is no letter, digit, quote, ".", "+", "-" or line end; or "tab"'
+DELIMITERS = 'one character other than a letter, digit, quote, ".", "+", "-" or line end; or "tab"'
 DELIMITERS_FOUND = (";", "\t", "|", ",")  # delimiters to look for in a header of one column
 HEADER_SHOWN = 100
 
