@@ -51,16 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for table lines and names that the encoding lacks
     if any(map(_is_torn, given)):
-        print(f"{shown}: what is given is not UTF-8", file=sys.stderr)
+        print(f"{shown}: an argument is not UTF-8", file=sys.stderr)
         return 2
     try:
         return get_command(_typer(named)).main(given, "onepass", standalone_mode=False) or 0
     except typer.TyperException as error:
-        usage = f"\n  {shown} --help lists what there is" if hasattr(error, "ctx") else ""
+        usage = f"\n  {shown} --help lists what is possible" if hasattr(error, "ctx") else ""
         print(f"{shown}: {error.format_message()}{usage}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        print(f"{shown}: {error.filename or 'it cannot go on'}: {error.strerror or error}", file=sys.stderr)
+        print(f"{shown}: {error.filename or 'cannot continue'}: {error.strerror or error}", file=sys.stderr)
         return 1
     except Interrupted as interrupted:
         print(f"{shown}: interrupted", *interrupted.args[1:], sep="", file=sys.stderr)

@@ -20,7 +20,7 @@ def models(
     sort: Annotated[Literal["name", "rows", "updated", "worst"], Option(help="worst: against the baseline.")] = "name",
     search: Annotated[str | None, Option(metavar="TEXT", help="Only models whose names contain this.")] = None,
     limit: Annotated[int, Option(min=1, max=1000, help="Models per page.")] = 100,
-    cursor: Annotated[str | None, Option(help="Continue here, as the page before says.")] = None,
+    cursor: Annotated[str | None, Option(help="Where to continue; printed below each page.")] = None,
     as_json: Json = False,
     service: Service,
 ) -> None:

@@ -66,7 +66,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON: the API's document, or
 Yes = Annotated[bool, Option("--yes", "--force", help="Do not ask.")]
 Params = Annotated[
     list[Any] | None,
-    Option("--param", metavar="NAME=VALUE", parser=param_of, help="Of the algorithm, JSON or text; repeatable."),
+    Option("--param", metavar="NAME=VALUE", parser=param_of, help="Algorithm parameter, JSON or text; repeatable."),
 ]
 Costs = Annotated[
     list[Any] | None,

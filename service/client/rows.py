@@ -68,7 +68,7 @@ def create(
     with service.session() as session:
         response = session.request("PUT", path_of(name), json=body)
     made = response.json()["config"]
-    done = "created" if response.status_code == httpx.codes.CREATED else "is there already, as asked"
+    done = "created" if response.status_code == httpx.codes.CREATED else "exists already, as asked"
     echo(response.content if as_json else f"{name} {done}: {made['task']} by {made['algorithm']}")
 
 
@@ -99,7 +99,7 @@ def confirm(action: str, rows: int) -> None:
     ``Failed`` if the answer is no, ``Misused`` if standard input is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise Misused(f"{action}: it has learned {counted(rows)}; --yes does it")
+        raise Misused(f"{action}: it has learned {counted(rows)}; --yes confirms it")
     try:
         answer = input(f"{action[:1].upper()}{action[1:]} and the {counted(rows)} that it has learned? [y/N] ")
     except EOFError:

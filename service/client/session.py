@@ -94,7 +94,7 @@ class Service:
             elif parts.scheme == "https":
                 trusted = httpx.create_ssl_context()
         except OSError as error:
-            reason = "is not PEM, or not all of it" if isinstance(error, ssl.SSLError) else error.strerror
+            reason = "is not PEM, or is incomplete" if isinstance(error, ssl.SSLError) else error.strerror
             raise Failed(f"{at}: {reason}") from None
         patience_s, remote = PATIENCE_S if patient else 0.0, LOOPBACK.fullmatch(parts.hostname or "") is None
         try:
@@ -177,7 +177,7 @@ class Session(httpx.Client):
                 response.read()
                 failed: Failed = Refused(response, explains=self.stays)
                 if response.status_code == codes.UNAUTHORIZED:
-                    failed = Failed(f"{failed}\n  the key is given by --key or ONEPASS_API_KEY")
+                    failed = Failed(f"{failed}\n  give the key with --key or ONEPASS_API_KEY")
                 is_sent |= response.status_code != codes.TOO_MANY_REQUESTS
             except httpx.TransportError as error:
                 failed, is_sent = self.unreachable(error), True

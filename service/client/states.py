@@ -37,7 +37,7 @@ def export(
     *,
     where: Where,
     everything: Annotated[bool, Option("--all", help="The states of all models, as a tar; without NAME.")] = False,
-    force: Annotated[bool, Option("--yes", "--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, Option("--yes", "--force", help="Replace an existing file.")] = False,
     as_json: Json = False,
     service: Service,
 ) -> None:
@@ -48,9 +48,9 @@ def export(
     """
     name, file = _arguments(where)
     if everything == (name is not None):
-        raise Misused("it takes NAME FILE, or --all FILE for all models")
+        raise Misused("give NAME FILE, or --all FILE for all models")
     if not force and Path(file).is_file():
-        raise Misused(f"{file} is there already; --force replaces it")
+        raise Misused(f"{file} exists already; --force replaces it")
     with service.session(patient=True) as session, _written(file) as out:
         done: dict[str, Any] = (
             _export_all(session, out) if name is None else {"name": name, "bytes": out.write(state_of(session, name))}
@@ -65,7 +65,7 @@ def export(
 def import_(
     *,
     where: Where,
-    replace: Annotated[bool, Option("--yes", "--force", "--overwrite", help="Replace what has another state.")] = False,
+    replace: Annotated[bool, Option("--yes", "--force", "--overwrite", help="Replace models that differ.")] = False,
     as_json: Json = False,
     service: Service,
 ) -> None:
@@ -91,7 +91,7 @@ def import_(
 
 def _arguments(given: list[str]) -> tuple[str | None, str]:
     if len(given) > 2:
-        raise Misused("it takes NAME FILE, or one FILE for all models")
+        raise Misused("give NAME FILE, or one FILE for all models")
     return model_name(given[0] if given[1:] else None), given[-1]
 
 
@@ -186,7 +186,7 @@ def _import_all(session: Session, source: IO[bytes], file: str, replace: bool, a
                 if model is not None and digest and digest == state_digest(_state(session, name, consistency="strong")):
                     done["skipped"].append(name)
                 elif learned and not replace:
-                    other = "is here with another state; --overwrite replaces it"
+                    other = "has another state here; --overwrite replaces it"
                     done["refused"].append({"name": name, "detail": other})
                 else:
                     _put(session, name, state)

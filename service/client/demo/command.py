@@ -59,7 +59,7 @@ def _models(session: Session, models: Sequence[DemoModel], delete: bool) -> Iter
     """Create the models; with ``delete``, delete the created ones at the end."""
     if taken := [model.name for model in models if session.found(model.name) is not None]:
         raise Failed(
-            f"{session.url} has {', '.join(taken)} already, of a demo that runs or was killed; this deletes them:\n"
+            f"{session.url} has {', '.join(taken)} already, from a demo that runs or was killed; this deletes them:\n"
             f"  onepass delete {' '.join(taken)} --yes --url {session.url}"
         )
     made: list[str] = []

@@ -150,7 +150,7 @@ def described(columns: Mapping[str, Column], apart: Mapping[str, str], dropped: 
     lines["left out"] = [*dropped]
     lines["missing values"] = [f"{one.name} ({one.gaps:,})" for one in columns.values() if one.gaps]
     lines["an id?"] = [
-        f"{name}: nearly every row has another one; --drop {name} leaves it out"
+        f"{name}: nearly every row has a different one; --drop {name} leaves it out"
         for name, one in columns.items()
         if one.notation is STRING and name not in apart
         if len(one.given) >= ID_ROWS and len({*one.given}) >= ID_SHARE * len(one.given)

@@ -52,7 +52,7 @@ def replay(
     given: FileOptions,
     algorithm: Annotated[
         str | None,
-        Option(metavar="ID", callback=of_columns, help="Of GET /algorithms, but sparse_dfop; default: auto."),
+        Option(metavar="ID", callback=of_columns, help="One of GET /algorithms, except sparse_dfop; default: auto."),
     ] = None,
     param: Params = None,
     row_id: Annotated[str | None, Option("--id", metavar="COLUMN", help="Row ids; each is learned once.")] = None,
@@ -89,7 +89,7 @@ def replay(
         if not goes_on:
             done.create()
         if before:
-            given.say(f"{given.model} has learned {counted(before)} already: going on from there")
+            given.say(f"{given.model} has learned {counted(before)} already: continuing from there")
         done.run()
     document, metrics = _reported(done), done.entrants[0].metrics
     if before or done.known:
@@ -133,7 +133,7 @@ def compare(
     request = _curl(Service(url).address, given.model, create)
     verdict = f"{best.line} was the best algorithm"
     if report.not_beaten(best):
-        verdict = f"no algorithm is better than an answer that needs no model; {best.line} was the best of them"
+        verdict = f"no algorithm is better than the best baseline; {best.line} was the best of them"
     given.say(f"{verdict}; this creates it:\n\n{request}")
     if given.as_json:
         create_request = {"method": "PUT", "path": f"/{path_of(given.model)}", "body": create}

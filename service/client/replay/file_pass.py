@@ -32,7 +32,7 @@ def _plot(path: Path | None) -> Path | None:
     if path is not None and (lacking := chart.lacking()):
         raise Failed(lacking)
     if path is not None and (path.suffix.lower() not in PLOTS or not path.absolute().parent.is_dir()):
-        raise BadParameter(f"{str(path)!r} does not end in {' or '.join(PLOTS)}, or is in no directory that exists")
+        raise BadParameter(f"{str(path)!r} does not end in {' or '.join(PLOTS)}, or its directory does not exist")
     return path
 
 
@@ -41,7 +41,7 @@ class FileOptions(ReadOptions):
     """A file, how to read it, and the model that learns it."""
 
     task: Annotated[Task | None, Option(help="Default: regression for fractions or many numbers.")] = None
-    name: Annotated[str | None, Option("--name", callback=model_name, help="Of the model; default: the file's.")] = None
+    name: Annotated[str | None, Option("--name", callback=model_name, help="Model name; default: the file's.")] = None
     cost: Costs = None
     missing: Annotated[Missing | None, Option(help="Fill gaps; default: mean if the first rows have any.")] = None
     lags: Annotated[int, Option(min=0, max=10, help="Add the values of this many last rows as columns.")] = 0
@@ -103,7 +103,7 @@ class FilePass:
         except Failed as failed:
             raise Failed(f"{failed}{self._so_far}") from None
         except Interrupted as interrupted:
-            so_far = self._so_far and f"{self._so_far}; the request of that moment may have been learned as well"
+            so_far = self._so_far and f"{self._so_far}; the last request may have been learned as well"
             raise Interrupted(*interrupted.args, so_far) from None
         self._measure()
 
@@ -112,7 +112,7 @@ class FilePass:
         """How many rows a model that stays has learned, and how to continue; empty if there are none."""
         if not (self.rows and self.session.stays):
             return ""
-        how = "the same command goes on" if "id" in self.table.queries else "go on with the rows after them"
+        how = "the same command continues" if "id" in self.table.queries else "continue with the rows after them"
         return f"\n  {counted(self.rows)} before that: learned by model {self.given.model}; {how}"
 
     def _send(self) -> None:

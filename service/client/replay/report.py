@@ -138,8 +138,8 @@ def cost_lines(costs: Scores | None) -> list[str]:
     """The mean cost of a row, and that of the cheapest constant answer; no line for a model without costs."""
     if costs is None or costs["mean"] is None:
         return []
-    constant = f"{costs['constant']:.4g} with {spelt(costs['label'])} as the answer to all"
-    return [f"cost a row: {costs['mean']:.4g}; {constant}"]
+    constant = f"{costs['constant']:.4g} with {spelt(costs['label'])} as the answer to every row"
+    return [f"cost per row: {costs['mean']:.4g}; {constant}"]
 
 
 def served_lines(metrics: Scores) -> list[str]:
@@ -183,11 +183,11 @@ def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
         for name, one in _rare(metrics).items():
             if (one["recall"] or 0) < RECALL_LOW:
                 cost = min(round((rows - one["support"]) / one["support"]), COST_MAX)
-                how = f"{shlex.join(['--cost', f'{name}={cost}'])} makes missing one {cost} times as dear"
+                how = f"{shlex.join(['--cost', f'{name}={cost}'])} makes missing one {cost} times as costly"
                 warnings.append(f"{best.line} finds only {one['recall'] or 0:.1%} of the rows labelled `{name}`; {how}")
         if tied := _tied(entrants):
             names = ", ".join(shortened(tied, TIES_SHOWN))
-            warnings.append(f"{best.line} is not distinguishable from {names}: the interval holds 0")
+            warnings.append(f"{best.line} is not distinguishable from {names}: the interval contains 0")
     seen = [name for name, one in found.items() if one["support"]]
     unknown = [name for name in costs if name not in seen] if len(found) <= CLASSES_NAMED else []
     warnings += [f"no row is labelled `{name}`: its cost has no effect{suggested(name, seen)}" for name in unknown]

@@ -39,7 +39,7 @@ Row = tuple[dict[str, Any], str]
 """Cells by column, as the file has them, and the line they end on, such as "line 17", or in Parquet "row 17"."""
 
 separator = matching(".|tab", "one character or tab")
-form_of_dates = matching(".*%.*", "a form of dates such as %d/%m/%Y")
+form_of_dates = matching(".*%.*", "a format of dates such as %d/%m/%Y")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +51,12 @@ class ReadOptions:
     drop: Annotated[str, Option(metavar="A,B", help="Columns to leave out.")] = ""
     skip_unlabelled: Annotated[bool, Option("--skip-unlabelled", help="Leave out rows without a label.")] = False
     limit: Annotated[int | None, Option(min=1, help="Stop after this many rows.")] = None
-    sep: Annotated[str | None, Option(callback=separator, help="Between cells: a character, or tab.")] = None
-    encoding: Annotated[str | None, Option(help="Of CSV; default: detected from its first megabyte.")] = None
-    decimal: Annotated[Literal[".", ","] | None, Option(help="In numbers; default: found in the first rows.")] = None
+    sep: Annotated[str | None, Option(callback=separator, help="Separator of cells: a character, or tab.")] = None
+    encoding: Annotated[str | None, Option(help="Encoding; default: detected from the first megabyte.")] = None
+    decimal: Annotated[Literal[".", ","] | None, Option(help="Decimal mark; default: found in the first rows.")] = None
     na: Annotated[str, Option(metavar="A,B", help="Words for a missing value, besides empty cells and NA.")] = ""
     date_format: Annotated[
-        str | None, Option(metavar="FORMAT", callback=form_of_dates, help="Of dates, such as %d/%m/%Y %H:%M.")
+        str | None, Option(metavar="FORMAT", callback=form_of_dates, help="Format of dates, such as %d/%m/%Y %H:%M.")
     ] = None
     served: Annotated[str | None, Option(metavar="COLUMN", help="Predictions of a model outside Onepass.")] = None
     as_json: Annotated[bool, Option("--json", help="Print the result as JSON; texts go to stderr.")] = False
@@ -83,7 +83,7 @@ class Batch(NamedTuple):
             last = self.first + len(self.rows) - 1
             lines = [f"rows {self.first} to {last}: {refused.in_words(self.located(refused.errors))}"]
             if refused.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-                lines.append("a smaller --batch may do")
+                lines.append("a smaller --batch may help")
             if not all(cells[params["label"]].strip() for cells, _ in self.rows):
                 lines.append("rows without a label: --skip-unlabelled leaves them out")
             raise Failed("\n  ".join(lines)) from None

@@ -36,7 +36,7 @@ def test_usage(arguments: list[str], named: str, capsys: pytest.CaptureFixture[s
     """An argument that cannot be is status 2 before anything starts, and is named, or what may have been meant."""
     assert 2 == app.main(arguments)
     said, complained = capsys.readouterr()
-    assert ("", True, True) == (said, named in complained, " --help lists what there is" in complained)
+    assert ("", True, True) == (said, named in complained, " --help lists what is possible" in complained)
 
 
 def test_feedback_without_a_label(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,7 +109,7 @@ def test_a_full_disk_is_said_in_one_line() -> None:
     command = [sys.executable, "-m", "service.client", "keys", "new", "me", "--scopes", "read"]
     with Path("/dev/full").open("w") as full:
         finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    complained = "onepass keys: it cannot go on: No space left on device\n"
+    complained = "onepass keys: cannot continue: No space left on device\n"
     assert (1, complained) == (finished.returncode, finished.stderr)
 
 

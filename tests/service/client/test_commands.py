@@ -23,7 +23,7 @@ README = Path(__file__).parents[3] / "README.md"
 def test_a_model_from_a_shell(shell: Shell, url: str) -> None:
     """Created, taught, asked, shown, listed and deleted, without a line of JSON."""
     create = ["create", "kiln", "--task", "regression", "--algorithm", "dfop", "--param", "forgetting_rate=0.1"]
-    for said in ("created", "is there already, as asked"):
+    for said in ("created", "exists already, as asked"):
         assert (0, f"kiln {said}: regression by dfop\n", "") == shell(*create)
     for at in [*range(8), 7]:
         status, said, _ = shell("feedback", "kiln", f"gas={at}", "air=1e1", "--label", 2 * at + 1, "--id", f"row-{at}")
@@ -93,7 +93,7 @@ def test_costs_are_shown(shell: Shell, url: str) -> None:
         shell("feedback", "judged", f"x={at}", "--label", ("ok", "bad")[at % 2])
     costs = httpx.get(f"{url}/models/judged/metrics").json()["overall"]["costs"]
     shown = shell("show", "judged")[1]
-    assert f"cost a row: {costs['mean']:.4g}; {costs['constant']:.4g} with {costs['label']}" in shown
+    assert f"cost per row: {costs['mean']:.4g}; {costs['constant']:.4g} with {costs['label']}" in shown
     assert "challengers\n  challenger  algorithm " in shown
 
 

@@ -143,9 +143,9 @@ def test_where_no_algorithm_beats_a_constant_answer(
     assert "no chart is drawn; a chart needs matplotlib: pip install" in said
     assert "recall of fail" in said
     assert "is no better than majority (accuracy 9" in said
-    assert "no algorithm is better than an answer that needs no model; " in said
+    assert "no algorithm is better than the best baseline; " in said
     assert "was the best algorithm" not in said
-    assert "--cost fail=19 makes missing one 19 times as dear" in said
+    assert "--cost fail=19 makes missing one 19 times as costly" in said
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -186,7 +186,7 @@ def test_baselines_that_are_as_good_are_said() -> None:
 def test_a_rare_class_that_is_missed_is_told() -> None:
     """In plain words, with the label and its cost; a class of many rows, or one that is found, is not."""
     said = report.notes([of_classes("dfop", 0.7, 0.0, ok=951, fail=49)], {})
-    proposed = "--cost fail=19 makes missing one 19 times as dear"
+    proposed = "--cost fail=19 makes missing one 19 times as costly"
     assert [f"dfop finds only 0.0% of the rows labelled `fail`; {proposed}"] == said
     for fine in (of_classes("a", 0.9, 0.1, ok=60, fail=40), of_classes("a", 0.9, 0.4, ok=99, fail=1)):
         assert [] == report.notes([fine], {})
@@ -201,7 +201,7 @@ def test_a_tie_is_said() -> None:
     for low in (-0.1, 0.1):
         other = replace(own, name="other", algorithm="other", difference={"mean": 0.2, "low": low, "high": 0.5})
         for best, next_ in ((own, other), (other, own)):
-            said = [f"{best.name} is not distinguishable from {next_.name}: the interval holds 0"]
+            said = [f"{best.name} is not distinguishable from {next_.name}: the interval contains 0"]
             assert (said if low < 0 else []) == report.notes([best, next_], {})
 
 

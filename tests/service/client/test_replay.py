@@ -156,7 +156,7 @@ def test_what_is_refused_is_told_by_lines(tmp_path: Path, replay: Shell, shell: 
     assert (1, True) == (status, complained.startswith("onepass replay: rows 21 to 23: refused with HTTP 422\n"))
     assert "\n  column a, 'three' in line 23: is not a number" in complained
     assert "\n  column a, 'four' in line 24: is not a number" in complained
-    assert "\n  20 rows before that: learned by model odd; go on with the rows after them\n" in complained
+    assert "\n  20 rows before that: learned by model odd; continue with the rows after them\n" in complained
     assert 20 == httpx.get(f"{url}/models/odd").json()["rows"]
     status, _, complained = shell("evaluate", file, "--label", "y", "--model", "odd")
     assert (1, True) == (status, "\n  column a, 'three' in line 23: is not a number" in complained)
@@ -177,7 +177,7 @@ def test_what_ends_a_replay_says_how_to_go_on(
     file, send = tmp_path / "torn.csv", Batch.send
     file.write_text("id,a,y\n" + "".join(f"{at},{at % 7},{'uv'[at % 2]}\n" for at in range(1100)) + "1,2\n")
     begun = "\n  1,000 rows before that: learned by model torn"
-    for more, how in (([], "go on with the rows after them"), (["--id", "id"], "the same command goes on")):
+    for more, how in (([], "continue with the rows after them"), (["--id", "id"], "the same command continues")):
         status, _, complained = replay(file, *more, "--algorithm", "rls", "--batch", 500)
         said = f"onepass replay: torn.csv, line 1102: not 3 cells, as the header has{begun}; {how}\n"
         assert (1, said) == (status, complained)
@@ -190,7 +190,7 @@ def test_what_ends_a_replay_says_how_to_go_on(
 
     monkeypatch.setattr(Batch, "send", interrupted)
     status, _, complained = replay(file, "--algorithm", "rls", "--batch", 50)
-    assert (130, True) == (status, complained.startswith(f"onepass replay: interrupted{begun}; go on"))
+    assert (130, True) == (status, complained.startswith(f"onepass replay: interrupted{begun}; continue"))
 
 
 def test_ids_are_learned_once(tmp_path: Path, replay: Shell, url: str) -> None:

@@ -27,7 +27,7 @@ def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
         shell("feedback", "from", f"x={at}", "--label", at)
     file = tmp_path / "state"
     file.write_text("older")
-    assert (2, "", f"onepass export: {file} is there already; --force replaces it\n") == shell("export", "from", file)
+    assert (2, "", f"onepass export: {file} exists already; --force replaces it\n") == shell("export", "from", file)
     assert "older" == file.read_text()
     status, said, _ = shell("export", "from", file, "--force")
     assert (0, f"from: {file.stat().st_size:,} bytes in {file}\n") == (status, said)
@@ -52,7 +52,7 @@ def test_a_model_that_has_learned_is_not_replaced_unasked(
         for at in range(rows):
             shell("feedback", name, f"x={at}", "--label", at)
     assert 0 == shell("export", "source", file)[0]
-    said = "onepass import: replace TargetB: it has learned 3 rows; --yes does it\n"
+    said = "onepass import: replace TargetB: it has learned 3 rows; --yes confirms it\n"
     assert (2, "", said) == shell("import", "TargetB", file, stdin=b"")
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     asked = []
@@ -175,7 +175,7 @@ def test_a_model_of_another_state_is_refused(shell: Shell, filled: str, other: s
     learned = digest(other, "a")
     status, done, complained = brought(shell, tar, other)
     assert (1, ["b"], ["c"], ["a"]) == (status, done["imported"], done["skipped"], [r["name"] for r in done["refused"]])
-    assert "1 model refused\n  a: is here with another state; --overwrite replaces it" in complained
+    assert "1 model refused\n  a: has another state here; --overwrite replaces it" in complained
     assert learned == digest(other, "a") != digest(filled, "a")
     for step in ({"action": "begin", "features": ["y"]}, {"action": "complete", "force": True}):
         httpx.post(f"{other}/models/a/features/switch", json=step).raise_for_status()
@@ -319,5 +319,5 @@ def test_a_service_that_goes_away_leaves_the_older_file(
     with answering(found.__getitem__) as url:
         for what in ("--all", "b"):
             status, _, complained = shell("export", what, tmp_path / "tar", "--url", url, "--force")
-            assert (1, last[0] == 401) == (status, "the key is given by --key or ONEPASS_API_KEY" in complained)
+            assert (1, last[0] == 401) == (status, "give the key with --key or ONEPASS_API_KEY" in complained)
     assert [("tar", "older")] == [(one.name, one.read_text()) for one in tmp_path.iterdir()]

@@ -126,7 +126,7 @@ def test_what_is_said_of_columns() -> None:
     cells = {"x": ["1", "2"] * 15, "shop": ["a", "b"] * 15, "key": [f"k{at}" for at in range(30)], "y": ["UP"] * 30}
     said = described(columns_of(cells), {"y": "label"}, ["note"]).splitlines()
     expected = ["number x", "string shop, key", "label y", "left out note"]
-    expected.append("an id? key: nearly every row has another one; --drop key leaves it out")
+    expected.append("an id? key: nearly every row has a different one; --drop key leaves it out")
     assert expected == [" ".join(line.split()) for line in said]
     few = {"key": [f"k{at}" for at in range(10)]}
     assert "an id?" not in described(columns_of(few), {}, [])
