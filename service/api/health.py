@@ -91,7 +91,7 @@ class KeyShown(BaseModel):
 async def show_key(caller: Caller) -> KeyShown:
     """The permissions of this request's key.
 
-    Pages and tools use it to hide what they may not do. If no keys are configured, everything is allowed.
+    Pages and tools use it to hide what the key does not allow. If no keys are configured, everything is allowed.
     """
     if caller is None:
         return KeyShown(name=None, scope="admin", models=[])

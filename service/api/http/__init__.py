@@ -1,1 +1,1 @@
-"""What all routes share: keys, bodies, problems, headers, conditional reads."""
+"""What all routes share: keys, bodies, problems, headers, strict JSON."""

@@ -21,7 +21,7 @@ def wrong_media(
 
 
 def check_media_type(kind: str, sparse: bool) -> None:
-    """``WrongMedia`` for a format that does not suit the model's rows, with those that do."""
+    """``WrongMedia``, which lists the right formats, for a format that does not suit the model's rows."""
     allowed = SPARSE_TABLES if sparse else DENSE_TABLES
     if kind not in allowed:
         rows = "takes named sparse rows" if sparse else "has features of its own, not sparse rows"

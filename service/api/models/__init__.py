@@ -1,1 +1,1 @@
-"""The routes of models: created, changed, listed, saved, challenged."""
+"""The routes of models: create, change, list, save and challenge them."""

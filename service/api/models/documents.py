@@ -54,7 +54,7 @@ def json_of(document: bytes, status: int = 200) -> Response:
 
 
 def tag_of(replica: Replica) -> str:
-    """The ETag of a model as it is."""
+    """The ETag of a model's present version."""
     return f'"{replica.incarnation}-{replica.version}-{RELEASE}"'
 
 

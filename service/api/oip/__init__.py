@@ -1,1 +1,1 @@
-"""The Open Inference Protocol, version 2 (KServe's, with binary tensors): its predict side, by the path of batches."""
+"""The Open Inference Protocol, version 2 (KServe's, with binary tensors): inference only, by the code of batches."""

@@ -28,7 +28,7 @@ from service.runtime.rows.row_validation import RowValidator
 from service.runtime.rows.table import Table, check_size
 
 LISTS_OF_INPUT = 5  # most lists and objects of one input, in addition to its rows
-BINARY_BYTES = 50  # assumed memory per byte of binary data, which may be a whole number or part of a short text
+BINARY_BYTES = 50  # assumed memory per byte of binary data: a byte may be a number, or part of a short text
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     name: (float(np.finfo(kind).min), float(np.finfo(kind).max))
     if name in v2.FLOATS

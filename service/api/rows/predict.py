@@ -100,7 +100,7 @@ def _plain(replica: Replica, body: bytes) -> Predicted | None:
 async def predict_asked(
     ctx: Context, replica: Replica, ask: PredictRow, size: int, identity: str | None = None
 ) -> Predicted:
-    """Predict one row, of ``size`` bytes, and keep or explain it if requested; the caller checks that it may track.
+    """Predict one row (``size`` bytes), and keep or explain it if requested; the caller checks that the key may track.
 
     ``identity`` is the client's own prediction id if the row is tracked; None generates one.
     """

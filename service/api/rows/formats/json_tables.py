@@ -57,7 +57,7 @@ _sparse_row = msgspec.json.Decoder(schemas.SparseRow)
 def read_json(form: RowFormat, body: bytes, sparse: bool) -> Table:
     """The rows of a JSON body; ``sparse``: of a model whose rows may have any names.
 
-    ``NotJson`` or ``Invalid`` if the body or a row is invalid; names the first one.
+    ``NotJson`` or ``Invalid`` if the body or a row is invalid; the error names the first invalid row.
     """
     try:
         if json_pieces.is_list(body):
@@ -146,7 +146,7 @@ def _in_list(row: int, member: str) -> str:
 
 
 def _decoded(decoder: "msgspec.json.Decoder[Any]", rows: Sequence[bytes | msgspec.Raw], place: RowPlace) -> list[Any]:
-    """Rows, one by one; the error for the first wrong one names its place."""
+    """Decode rows one by one; the error for the first wrong row names its place."""
     texts = [*map(bytes, rows)]
     try:
         found = [decoder.decode(text) for text in texts]  # map() would hold the interpreter for all of them
