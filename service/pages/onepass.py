@@ -144,7 +144,7 @@ class Onepass:
 
 
 class RemoteModel:
-    """One model of a service; every method is one request."""
+    """One model of a service; a method sends one request, or first asks for the features if its rows have no names."""
 
     def __init__(self, service: Onepass, name: str) -> None:
         self.name = name
