@@ -31,18 +31,18 @@ class Algorithm:
     paper: str  # where it comes from
     equation: str  # what it minimises or how it updates, in one line of Unicode text
     params: tuple[Param, ...]
-    learner: str  # "module:name" of the class that learns: imported, with its kernels, for its first model
+    learner: str  # "module:name" of the learner's class: imported, with its kernels, for the first model
     row_discounts: bool = False  # whether a feedback row may carry its own ``discount``
     row_weights: bool = False  # likewise ``weight``
     class_bound: int = CLASS_BOUND  # the largest number of classes it learns
-    probabilities: bool = True  # whether a classifier gives the probabilities of the classes, not only one class
+    probabilities: bool = True  # whether a classifier gives class probabilities, not only one class
     slow_calibration: bool = False  # whether it mixes predictions that are calibrated already (core.model.calibration)
     selects: bool = False  # whether after a switch one expert is drawn for each row instead of a mixture of all
-    observes: bool = False  # whether it makes no predictions, and judges those of a model outside Onepass
+    observes: bool = False  # whether it makes no predictions but judges those of a model outside Onepass
 
     @cached_property
     def _class(self) -> type[RowLearner]:
-        """Or another class that has the class methods of that one."""
+        """The class of the learner: a ``RowLearner``, or a class with the same class methods."""
         found: type[RowLearner] = resolve_name(self.learner)
         return found
 
@@ -72,7 +72,7 @@ class Algorithm:
         return self._class.row_exact(expanded(spec))
 
     def own_tests(self, params: Mapping[str, Any]) -> tuple[str, ...]:
-        """The kinds of drift tests that a learner with these parameters makes itself."""
+        """The kinds of drift tests that a learner with these parameters runs itself."""
         if not hasattr(self._class, "own_tests"):
             return ()
         return tuple(getattr(self.build(Spec(self.tasks[0], 1, params)), "own_tests", ()))

@@ -5,15 +5,15 @@ Scores s_k estimate targets of +-1, one per class (two classes have one column s
     p_k ~ exp(a s_k)                     plus 1e-6, so that no class is ever ruled out
 
 with one slope a >= 0 for all classes, which therefore never changes the prediction: the most probable class is the
-one of the largest score, of equals the first. For two Gaussian classes a = 1 / (mean squared error) would be exact; the
-slope is learned from the stream instead, by one Newton step per row on the log loss of its a-priori probabilities:
+(first) one with the largest score. For two Gaussian classes a = 1 / (mean squared error) would be exact; the slope is
+learned from the stream instead, by one Newton step per row on the log loss of its a-priori probabilities:
 
     H <- min(H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2, 50)     curvature
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
 The limit of H makes it forget by the information in rows, not by their number: if one class is rare, most rows say
 little about the slope. It starts from a = 1, H = 1. A row of weight c, relative to the largest recent one
-(core.numerics.weighting), adds c times its curvature and goes c times its way.
+(core.numerics.weighting), adds c times its curvature and moves the slope by c times its step.
 """
 
 import math
@@ -60,7 +60,7 @@ def _score(scores: Floats, i: int, k: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _classify_row(scores: Floats, i: int, slope: float, p: Floats) -> int:
-    """Probabilities of row i into p (n, K), K > 1; the class of the largest."""
+    """Write the probabilities of row i into p (n, K), K > 1; return the most probable class."""
     classes = p.shape[1]
     top = -np.inf
     for k in range(classes):
@@ -77,7 +77,7 @@ def _classify_row(scores: Floats, i: int, slope: float, p: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Floats, weight: float) -> None:
-    """One Newton step of the slope; scores count within +-2, so that a wild one cannot spoil it."""
+    """One Newton step of the slope; scores are clipped to +-2, so that an outlier cannot spoil it."""
     counts, mean, square, right = relative(weight, calibration, HEAVIEST), 0.0, 0.0, 0.0
     for k in range(p.shape[1]):
         s = min(max(_score(scores, i, k), -_SCORE_MAX), _SCORE_MAX)
@@ -93,7 +93,7 @@ def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Float
 
 @njit(f"void({TABLE}, {NUMBERS_IN}, {NUMBERS_IN}, {VECTOR}, {CLASSES}, {TABLE})", cache=True, nogil=True)
 def classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Floats, value: Ints, p: Floats) -> None:
-    """Classes (n,) and probabilities (n, K), written; with labels y (n,), not (0,), each row then moves the slope."""
+    """Write classes (n,) and probabilities (n, K); with labels y (n,), not (0,), each row then updates the slope."""
     classes = p.shape[1]
     for i in range(p.shape[0]):
         if classes < 2:
@@ -106,7 +106,7 @@ def classify_rows(scores: Floats, y: Floats, weights: Floats, calibration: Float
 
 @njit(cache=True, nogil=True)
 def report_row(p: Floats, i: int, P: Floats, value: Any) -> None:
-    """Row i's reported probabilities, from p (K,) into P (n, K), and the first most probable class into value (n,)."""
+    """Write row i's reported probabilities, from p (K,), into P (n, K), and its most probable class into value (n,)."""
     K = P.shape[1]
     for k in range(K):
         P[i, k] = p[k] * (1.0 - K * PROBABILITY_MIN) + PROBABILITY_MIN if K > 1 else 1.0

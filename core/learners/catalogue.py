@@ -10,7 +10,7 @@ from core.learners.observer import OBSERVING
 from core.problems import Invalid, suggestion
 
 ALGORITHMS: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*AUTO, *SINGLE.values())}
-"""Those that learn."""
+"""The algorithms that learn."""
 DEFAULT = "auto"  # the default algorithm
 
 
@@ -20,7 +20,7 @@ def every() -> dict[str, Algorithm]:
 
 
 def find(algorithm: str) -> Algorithm:
-    """The algorithm with an id; ``Invalid`` for an unknown one: ``allowed`` lists the ids."""
+    """The algorithm with this id; ``Invalid`` for an unknown id, with ``allowed`` listing all ids."""
     if algorithm in ALGORITHMS:
         return ALGORITHMS[algorithm]
     if algorithm == OBSERVING.id:

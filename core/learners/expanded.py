@@ -1,7 +1,7 @@
 """A linear learner on the columns of a row and random Fourier features of them (core.numerics.random_features).
 
-The features are a function of the seed, so the state is the learner's alone. It has no weights to show, because they do
-not belong to the row's columns, and it cannot continue with additional columns, which would need new draws.
+The features are a function of the seed, so only the learner's state is saved. There are no weights to show, because
+they do not belong to the row's columns, and additional columns are not possible, because they would need new draws.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from core.learners.posterior import View, random_names
 from core.numerics.random_features import RandomFeatures
 
 CHUNK_ROWS = 1024
-"""Rows whose features are held at once; chunks end at absolute row numbers, as the learners' own blocks do."""
+"""Rows whose features are in memory at once; chunks end at absolute row numbers, as the learners' own blocks do."""
 
 
 class Linear(Learner, Protocol):

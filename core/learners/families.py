@@ -8,4 +8,4 @@ from core.learners.odm.algorithms import ALGORITHMS as ODM
 from core.learners.vigo.algorithms import ALGORITHMS as VIGO
 
 SINGLE: dict[str, Algorithm] = {algorithm.id: algorithm for algorithm in (*DFOP, *ODM, *FESL, *VIGO, *GA2M)}
-"""Their algorithms, by id."""
+"""The algorithms of all families, by id."""

@@ -16,10 +16,10 @@ _NUMBER_COST = 6.0
 
 
 class RowLearner(Holder):
-    """A learner whose subclass writes predictions into arrays, with compiled code."""
+    """A learner whose subclasses write predictions into arrays, with compiled code."""
 
     deviates: ClassVar[bool] = False
-    """Whether a regression has deviations."""
+    """Whether regressions give predictive deviations."""
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -44,24 +44,24 @@ class RowLearner(Holder):
         return True
 
     def __init__(self, spec: Spec) -> None:
-        # ``classes`` counts those seen, 0 for regression.
+        # ``classes`` counts the classes seen; 0 for regression.
         self.spec, self.regression, self.classes = spec, spec.task == "regression", 0
         self.counts = {"classes": 0 if self.regression else CLASS_BOUND}
 
     def add_class(self) -> None:
-        """Add a class, of which the state may need to know nothing."""
+        """Add a class; by default nothing else in the state changes."""
         self.classes += 1
 
     def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Predict n rows; if they have labels, each row is then learned.
+        """Predict n rows; if they have labels, learn each row after its prediction.
 
         Args:
             X: (n, d) rows.
-            y: (n,) numbers, or class indices as floats; ``NONE_GIVEN``: nothing is learned, nor does the state change.
+            y: (n,) numbers, or class indices as floats; ``NONE_GIVEN`` to learn nothing and keep the state unchanged.
             discounts: (n,), or ``NONE_GIVEN``.
             weights: likewise.
-            value: (n,) the most probable classes, written; (0,) for regression.
-            out: (n, K) their probabilities, K >= 1, written; for regression (2, n) numbers and deviations.
+            value: (n,) predicted classes, written; (0,) for regression.
+            out: (n, K) class probabilities, K >= 1, written; for regression (2, n) numbers and deviations.
         """
         raise NotImplementedError
 

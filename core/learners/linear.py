@@ -49,14 +49,14 @@ def linear_model(
 
 
 class LinearLearner(RowLearner):
-    """A linear learner without its update and ``info``.
+    """The base of linear learners; a subclass adds the update and ``info``.
 
-    A subclass declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one if there is a bias
-    column (the last one).
+    It declares its arrays in ``layout``, whose sizes are "columns" and "D": d, plus one if there is a bias column (the
+    last one).
     """
 
     object_bytes: ClassVar[int] = 1000
-    """Memory of the objects around the arrays, measured with 10 000 models in one process."""
+    """Memory of the objects around the arrays, in bytes, measured with 10 000 models in one process."""
     first_two: ClassVar[tuple[float, float]] = OPPOSITE
     """(a, b)."""
     further_columns: ClassVar[int] = 0
@@ -78,7 +78,7 @@ class LinearLearner(RowLearner):
         self.W = with_class(self.W, self.classes, np.zeros((1, self.W.shape[1])), self.first_two)
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
+        """Continue from a learner with fewer columns; see ``core.contract.Extensible``."""
         D = self.W.shape[-1]
         biased = np.append(places, D - 1) if self.spec.dimension < D else places  # the bias is the last column
         self.layout.extend(self, other, biased)
@@ -100,11 +100,11 @@ class LinearLearner(RowLearner):
 
 
 def as_views(holder: object, shared: Sequence[str], of_members: Sequence[str]) -> Floats:
-    """Put all numbers of a holder into one array, its arrays being views: a kernel takes one faster than many.
+    """Put all numbers of a holder into one array and make its arrays views: a kernel takes one array faster than many.
 
     An array assigned to the holder later is no longer part of it. The ``shared`` arrays come first, one after another;
-    then the parts of the arrays ``of_members`` (K, ...) that belong to the first member, to the next one, and so on.
-    Each of these starts at a multiple of 8 numbers, where vector loads are fastest.
+    then, member by member, the parts of the arrays ``of_members`` (K, ...). Each of these parts starts at a multiple of
+    8 numbers, where vector loads are fastest.
     """
     arrays = {name: getattr(holder, name) for name in (*shared, *of_members)}
     K, sizes = len(arrays[of_members[0]]), {name: array.size for name, array in arrays.items()}

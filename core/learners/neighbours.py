@@ -1,13 +1,13 @@
 r"""The nearest of the last rows: an expert of `auto` for what no plane, bin or bell describes. Not in the catalogue.
 
-Of the last W = 500 rows with their labels, the k = 7 nearest to a row x by Euclidean distance d_j count with
+Of the last W = 500 labelled rows, the k = 7 nearest to a row x, at Euclidean distances d_j, count with
 
-    w_j = 1 / (.05 + d_j^2 / d_k^2)                       d_k the distance of the farthest of them; all 1 where it is 0
+    w_j = 1 / (.05 + d_j^2 / d_k^2)                       d_k: the largest of these distances; if it is 0, all w_j are 1
     classes   p_c = (sum_j w_j [y_j = c] + 1 / C) / (sum_j w_j + 1)
     numbers   sum_j w_j y_j / sum_j w_j                   with the weighted deviation of their labels
 
-Before the first row classes are equally probable, and the number is 0. Columns should be on one scale; values count
-within +-1e6, labels within +-1e300. Of rows at the same distance the later one counts.
+Before the first row classes are equally probable, and the number is 0. Columns should be on one scale; values are
+clipped to +-1e6, labels to +-1e300. Of rows at the same distance the latest ones count.
 
 Source: Fix, Hodges: Discriminatory Analysis, 1951; a window for streams: Losing, Hammer, Wersing: KNN classifier with
 self adjusting memory, ICDM 2016, which keeps more than the last rows.
@@ -32,9 +32,9 @@ _NEAR = 0.05
 
 @njit(cache=True, nogil=True)
 def _nearest(x: Floats, held: Floats, rows: int, total: Floats, near: Ints, apart: Floats) -> int:
-    """Those of the rows ``held`` (d, w) that are nearest to x (d,), and their squared distances, in order.
+    """Write the rows of ``held`` (d, w) nearest to x (d,), and their squared distances, in order; return their number.
 
-    All distances are added up column by column, in ``total`` (W,): such loops become vector instructions.
+    All distances are added up column by column, in ``total`` (W,): LLVM vectorises such loops.
     """
     found, farthest, count, last = 0, np.inf, min(rows, WINDOW), (rows - 1) % WINDOW
     for i in range(count):
@@ -62,7 +62,7 @@ def _nearest(x: Floats, held: Floats, rows: int, total: Floats, near: Ints, apar
 def _answer(
     labels: Floats, near: Ints, apart: Floats, found: int, row: int, numbers: bool, value: Ints, out: Floats
 ) -> None:
-    """The prediction of a row from its neighbours, into ``value`` and ``out`` as of ``RowLearner.run_rows``."""
+    """Write the prediction of a row from its neighbours into ``value`` and ``out``, as in ``RowLearner.run_rows``."""
     farthest, total = apart[found - 1] if found else 0.0, 0.0
     for at in range(found):
         apart[at] = 1.0 / (_NEAR + apart[at] / farthest) if farthest > 0.0 else 1.0  # w_j from here on
@@ -91,9 +91,9 @@ def _answer(
 def answer_and_keep(
     X: Floats, y: Floats, held: Floats, labels: Floats, rows: int, numbers: bool, value: Ints, out: Floats
 ) -> None:
-    """Predict n rows X (n, d) by those held; with labels y (n,), each row is then held in place of the oldest.
+    """Predict n rows X (n, d) from those held; with labels y (n,), each row then replaces the oldest.
 
-    ``rows``: were learned before; ``numbers``: whether labels are; ``value`` is not written then.
+    ``rows``: the number learned so far; ``numbers``: whether labels are numbers, for which ``value`` is not written.
     """
     near, apart, total = np.empty(NEIGHBOURS, dtype=np.int64), np.empty(NEIGHBOURS), np.empty(WINDOW)
     for i in range(X.shape[0]):
@@ -112,7 +112,7 @@ class Neighbours(RowLearner):
 
     State:
         held (d, w), labels (w,)   the last rows and their labels, a ring of W once w = W
-        rows                       learned since the last ``forget``
+        tally (1,)                 rows learned since the last ``forget``
     """
 
     layout: ClassVar = Layout(
@@ -129,7 +129,7 @@ class Neighbours(RowLearner):
         self.forget()
 
     def forget(self) -> None:
-        """Drop all rows held; the arrays double up to W."""
+        """Drop all rows held; the arrays start small and double up to W."""
         room = capacity(0, WINDOW)
         self.held, self.labels = np.zeros((self.spec.dimension, room)), np.zeros(room)
         self.tally[:] = 0.0
@@ -157,7 +157,7 @@ class Neighbours(RowLearner):
         answer_and_keep(X, y, self.held, self.labels, rows, self.regression, value, out)
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
+        """Continue from a learner with fewer columns; see ``core.contract.Extensible``."""
         self.held = np.zeros((self.spec.dimension, len(other.labels)))
         self.held[places] = other.held
         self.labels, self.tally, self.classes = other.labels.copy(), other.tally.copy(), other.classes

@@ -1,6 +1,6 @@
 """The catalogue entry ``observer``, and its learner, which learns nothing and predicts nothing.
 
-A model with it judges the predictions of a model outside Onepass, which travel with the labelled rows, and tests rows
+Such a model judges the predictions of a model outside Onepass, which are sent with the labelled rows, and tests rows
 and errors for drift.
 """
 

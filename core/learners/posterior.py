@@ -1,7 +1,7 @@
-"""What a learner holds, by the names of its columns, for people who read it: ``GET /models/{name}/posterior``.
+"""What a learner has learned, by column name, for people to read: ``GET /models/{name}/posterior``.
 
 Every learner has ``posterior(view)``; it returns a document whose numbers may be arrays, and changes nothing. Numbers
-are in the learner's own terms, with ``scaling`` over scaled columns; only edges of bins are in the columns' units.
+are in the learner's own terms, with ``scaling`` those of the scaled columns; only edges of bins are in columns' units.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class View(NamedTuple):
     names: tuple[str, ...]  # of the d columns
     wanted: Ints  # positions of the requested ones
     outputs: tuple[str, ...]  # one per class seen, or "value"
-    diagonal: bool  # without the numbers off the diagonals of matrices
+    diagonal: bool  # whether only the diagonals of matrices are shown
     affine: tuple[Floats, Floats] | None = None  # centre and spread (d,) of the columns; None: they are not scaled
 
     @property
@@ -33,7 +33,7 @@ class View(NamedTuple):
         return self._replace(names=self.names[:d], wanted=self.wanted[self.wanted < d])
 
     def widened(self, further: Sequence[str]) -> "View":
-        """The view of a learner with further columns after these: all of them, or none if only some are requested."""
+        """The view of a learner with further columns after these: shows them only if all of these are requested."""
         whole = len(self.wanted) == len(self.names)
         more = np.arange(len(self.names), len(self.names) + len(further)) if whole else self.wanted[:0]
         names = dict.fromkeys(self.names)
@@ -69,17 +69,17 @@ def spectral_norm(matrix: Floats) -> float:
     size = float(np.abs(matrix).max(initial=0.0))
     if size == 0.0 or len(matrix) < LANCZOS_COLUMNS_MIN:
         return size and _rounded(size * float(np.linalg.norm(matrix / size, 2)))
-    from scipy.sparse.linalg import ArpackNoConvergence, eigsh  # noqa: PLC0415  large, and for wide models alone
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh  # noqa: PLC0415  large, and only needed for wide models
 
     try:
         (found,) = eigsh(matrix / size, k=1, v0=np.ones(len(matrix)), tol=NORM_ERROR, return_eigenvectors=False)
-    except ArpackNoConvergence:  # the largest ones are all but equal
+    except ArpackNoConvergence:  # the largest eigenvalues are almost equal
         found = np.linalg.eigvalsh(matrix / size)[-1]
     return _rounded(size * float(found))
 
 
 def _rounded(norm: float) -> float:
-    """Twelve digits: the last ones depend on where the matrix lies in memory, and replicas have to agree."""
+    """Round to twelve digits: later ones depend on where the matrix lies in memory, and replicas have to agree."""
     return float(f"{norm:.12g}")
 
 

@@ -28,7 +28,7 @@ from core.state.envelope import Nested
 
 @direct(f"void({ROWS_IN}, {TABLE})")
 def _multiply(Z: Floats, out: Floats) -> None:
-    """Rows Z (n, d) and their products z_i z_j, i <= j, into out (n, d + d (d + 1) / 2)."""
+    """Write rows Z (n, d) and their products z_i z_j, i <= j, into out (n, d + d (d + 1) / 2)."""
     d = Z.shape[1]
     for row in range(Z.shape[0]):
         place = d
@@ -42,7 +42,7 @@ def _multiply(Z: Floats, out: Floats) -> None:
 class Columns(Nested):
     """The column sets of one model; its state is that of its scaler and, if columns are lagged, of its history.
 
-    ``read``: the sets to compute: those that awake experts read.
+    ``read``: the sets to compute, which are those that awake experts read.
     """
 
     def __init__(self, spec: Spec, experts: tuple[Recipe, ...]) -> None:
@@ -54,9 +54,9 @@ class Columns(Nested):
         self.history = LagColumns(self._own, 1, LAGGED_LABELS) if LAGGED in read else None
 
     def of(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
-        """The sets of rows X (n, d), by their numbers, each as if it were the only next row; changes nothing.
+        """The sets of rows X (n, d), by their numbers, each row as if it were the next one; changes nothing.
 
-        Or of rows that are about to be learned, with labels y (n,).
+        With labels y (n,): of rows that are about to be learned, which scaler and history then absorb.
         """
         Z = self.scaler.scale(X, absorb=y is not None)
         found = {RAW: X, SCALED: Z}
@@ -75,7 +75,7 @@ class Columns(Nested):
         return found
 
     def extend(self, other: "Columns", places: Ints) -> None:
-        """Continue for the sets of fewer columns, those at ``places``."""
+        """Continue from the sets of a model with fewer columns, which are those at ``places``."""
         self.scaler.extend(other.scaler, places)
         if self.history is not None and other.history is not None:
             self.history.extend(other.history, places)
@@ -83,7 +83,7 @@ class Columns(Nested):
     def places(self, columns: int, places: Ints, smaller: "Columns") -> Ints | None:
         """The positions in a set of a smaller model's columns, whose raw ones are at ``places``.
 
-        None if they are not among them: random features are drawn for the present columns.
+        None for random features, which are drawn again for the current columns.
         """
         if columns in {RAW, SCALED}:
             return places

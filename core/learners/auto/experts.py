@@ -5,7 +5,7 @@
     random     z and R random Fourier features of z (core.numerics.random_features)
     products   z and z_i z_j, i <= j
     lagged     regression: the row, the row before it and the last two labels (core.features.lags)
-    whole      for a model with lag columns: all columns unchanged, or robustly scaled; the other sets have no lags
+    whole      for a model with lag columns: all columns, unchanged or robustly scaled; the other sets have no lags
 
 Every column set is computed once per row, for all experts that read it.
 """
@@ -51,7 +51,7 @@ BOOSTING = Algorithm(
 EXPERTS = SINGLE | {one.id: one for one in (NEAREST, BOOSTING)}
 """The learners that experts may have: those of the catalogue, and two that are not in it."""
 COLUMNS_MAX: Final = {"vigo": 128, "vigow": 128, "neighbours": 32, "boosting": 128}
-"""Most columns for a family that factors a matrix of them per class, or holds many rows; beyond it the family is left
+"""Most columns for a family that factors a (d, d) matrix per class or holds many rows; with more, the family is left
 out."""
 SIZE_PARAMS: Final[dict[tuple[str, Size], dict[str, Any]]] = {
     ("boosting", "large"): {"trees": 100, "rows": 4000, "period": 16, "class_rate": 0.05}
@@ -59,7 +59,7 @@ SIZE_PARAMS: Final[dict[tuple[str, Size], dict[str, Any]]] = {
 """Parameters of an expert that differ in a size of `auto`."""
 GROWING: Final = frozenset({"boosting"})  # families whose states are large after many rows, but small at first
 SET_COLUMNS_MAX: Final = {RANDOM: 130, PRODUCTS: 21, LAGGED: 126}
-"""Most columns for a column set; beyond it the set is left out, so that no expert on it has more than 255."""
+"""Most columns for a column set; with more, the set is left out, so that no expert on it has more than 255."""
 LAGGED_LABELS = 2  # number of last labels among the lagged columns
 
 

@@ -1,19 +1,19 @@
 r"""The second horizon of `auto`: when its error rate jumps, a team of new experts learns beside the old one.
 
 Experts that have seen thousands of rows forget them slowly after an abrupt change; new ones have nothing to forget, but
-know little at first. With u the fading share of rows whose class was wrong (rate max(1/t, .001)), and e the number of
-wrong ones among the last B = 64, at every absolute row number divisible by B, however a client cuts rows:
+know little at first. Let u be the fading share of rows whose class was wrong (rate max(1/t, .001)), and e the number of
+wrong ones among the last B = 64. At every absolute row number divisible by B, however a client cuts rows:
 
-    alarm       e > B u + 3 sqrt(B u (1 - u) + 1), from row 512; by the 1, it takes four errors where there were none
-    begins      a new team at an alarm; also instead of one that has learned 512 rows
-    ends        after 2048 rows; whenever one team has to go, the better one stays: the new one if s > 1/2
+    alarm       e > B u + 3 sqrt(B u (1 - u) + 1), from row 512; the 1 requires four errors if there were none before
+    begins      a new team at an alarm; it may also replace a second team that has learned 512 rows
+    ends        after 2048 rows; whenever one of two teams must go, the better one stays: the new one if s > 1/2
 
     p   = (1 - s) p_old + s p_new            s = 1/2 at first
     s  <- (1 - eps) s p_new,y / p_y + eps/2  fixed share on log loss, eps = .001, y the row's class
 
 A row of weight c, relative to the largest recent one, counts with p_new,y^c and p_old,y^c. Without a second team only
-errors are counted. No second team begins that has more than 4 MB from its first row on: building it would hold up other
-models for more than some 30 ms.
+errors are counted. A second team that would take more than 4 MB from its first row on does not begin: building it would
+hold up other models for more than about 30 ms.
 
 Source: Herbster, Warmuth: Tracking the best expert, Machine Learning 32, 1998; Bifet, Gavalda: Learning from
 Time-Changing Data with Adaptive Windowing, SDM 2007, for models that are built at an alarm, beside the old ones.
@@ -30,8 +30,8 @@ from core.state.layout import WHOLE, Array, Holder, Layout, Range
 BLOCK, BEGIN, YOUNG, LIFE = 64, 512, 512, 2048
 """B; the first row of an alarm; rows of a second team before another may replace it, and before it ends."""
 ROWS, USUAL, RECENT, AGE, SHARE, HEAVIEST = range(6)
-"""Places in the state: rows; u; the number of wrong ones since the last row number divisible by B; rows of the second
-team, 0: there is none; s; the largest recent weight of a row."""
+"""Places in the state: rows; u; the number of wrong classes since the last row number divisible by B; rows of the
+second team, 0 if there is none; s; the largest recent weight of a row."""
 TEAM_BYTES_MAX = 4 * 2**20
 _DEVIATIONS = 3.0
 
@@ -42,11 +42,11 @@ def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, val
 
     Args:
         P: (n, K), changed if there is a new team.
-        Q: (n, K), or (0, K): there is none.
-        y: (n,) classes, which move the state, or (0,): nothing is learned.
+        Q: (n, K), or (0, K) if there is none.
+        y: (n,) classes, which move the state, or (0,) to learn nothing.
         weights: (n,) of the rows, or (0,): every row counts once.
         state: (6,) see ROWS and the others.
-        value: (n,) the most probable classes of P; changed likewise.
+        value: (n,) the most probable classes of P; changed if P is.
     """
     for i in range(P.shape[0]):
         old, new, s = 0.0, 0.0, state[SHARE]
@@ -70,7 +70,7 @@ def mix_teams(P: Floats, Q: Floats, y: Ints, weights: Floats, state: Floats, val
 
 
 class Horizon(Holder):
-    """When a second team of experts lives, and its share.
+    """Decides when a second team of experts begins and ends, and holds its share.
 
     State: state (6,), see ROWS and the others.
     """
@@ -115,5 +115,5 @@ class Horizon(Holder):
         return begins or age >= LIFE, begins
 
     def restart(self) -> None:
-        """Reset the rows and the share of a second team, for another one or none."""
+        """Reset the rows and the share of the second team, for the next one or for none."""
         self.state[AGE], self.state[SHARE] = 0.0, 0.5

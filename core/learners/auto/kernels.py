@@ -10,16 +10,16 @@ r"""The mixtures behind `auto`, compiled: the experts' predictions of a row beco
     choice    r = sum_e b_e t_e                             exponential weights: eta = .5, loss [argmax t_e != y]
     mixture   p = c q + (1 - c) r                           of q against r: eta = .2, losses of their classes; c = .5
 
-each with a fixed share of .001. From row 200 on, where one class has more than .95 of the labels so far, nearly all
+each with a fixed share of .001. From row 200 on, if one class has more than .95 of the labels so far, nearly all
 experts err on the same rows: then choice and mixture lose -ln t_ey, -ln q_y and -ln r_y, and the mixture's eta is 1.
 The pool combines: experts that err on different rows make a model better than any of them. The choice picks: it is soon
-as good as the best expert, while the pool still learns. The class is the most probable one, of equals the first; no
+as good as the best expert, while the pool still learns. The class is the (first) most probable one; no
 probability is below 1e-6. A row of weight c, relative to the largest recent one, counts c times: losses, gradients and
 curvatures are multiplied by it.
 
-Four experts of labels need no columns. With n_k the weights of the labels k so far and n_jk of those after a label j,
+Four label experts need no columns. With n_k the weights of the labels k so far and n_jk of those after a label j,
 
-    order        (n_jk + 1/K) / (n_j + 1)          j the last label; n_j decayed by .999, or .98, when it is visited
+    order        (n_jk + 1/K) / (n_j + 1)          j the last label, whose n_jk then decay by .999, or by .98
     shares       (n_k + 1/K) / (n + 1)             all labels alike, or each label's n_k decayed by .99 a row
 
 **Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.features.label_range):
@@ -30,11 +30,11 @@ Four experts of labels need no columns. With n_k the weights of the labels k so 
 
 D, m_e and s_e^2 are at most what the range of the labels allows, and a row's error is winsorised in D and m_e.
 
-Behind the experts that read columns come one that repeats the last label, and two sums of all of them
-(core.learners.auto.stacks). The minimum of 4 keeps one row from deciding: an expert that is good but for a
-few rows loses little by them. **Predictive deviation**: sqrt(c S), S = sum_e w_e (s_e^2 + (p_e - o)^2), s_e that of
-expert e, of the last label sqrt(m_e); 0 while all labels are equal. Where the model is good, the few bad experts that
-each row has to pay a share of make up most of S; so c follows what squared errors are, compared with S, from row 20 on:
+After the experts that read columns come one that repeats the last label, and two sums of all of these
+(core.learners.auto.stacks). The cap of 4 keeps a single row from deciding: an expert that is bad only in a
+few rows loses little. **Predictive deviation**: sqrt(c S), S = sum_e w_e (s_e^2 + (p_e - o)^2), s_e that of expert e
+(sqrt(m_e) for the last label and the sums); 0 while all labels are equal. If the model is good, most of S comes from
+the small fixed shares of bad experts; so from row 20 on c follows the ratio of squared errors to S:
 
     c <- c + max(1/t, .01) (min((y - o)^2 / S, 100 c) - c)   c = 1 at first, within [1/400, 25]
 
@@ -53,10 +53,10 @@ from core.learners.auto.stacks import STACKS, learn_stack, stack
 from core.numerics import weighting
 
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
-"""Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows that its class was right
-in, or m; and for classes a, H, v, G."""
+"""Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows in which its class was
+right, or m; and for classes a, H, v, G."""
 ROWS, LAST, LOSS, RECENT, HEAVIEST, POOLED, LEAST, MOST, SPREAD = 0, 1, 2, 3, 4, 5, 5, 6, 7
-"""Places in the counters: rows; the last label, of classes plus 1, 0 for none; the fading share of rows whose class was
+"""Places in the counters: rows; the last label, for classes plus 1 (0: none); the fading share of rows whose class was
 wrong, or D; the number of these rows, or their mean loss, since the last row number divisible by REST_ROWS; the largest
 recent weight of a row; for classes c, for numbers the range of the labels and c."""
 SPREAD_MIN, SPREAD_MAX = 1.0 / 400.0, 25.0
@@ -72,7 +72,7 @@ VALUE_MAX, LOSS_MAX = 1e300, 1e301
 _CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
 _RARE_BEGIN, _COMMON, _RARE_TOP_RATE = 200, 0.95, 1.0
 _SCALE_MIN, _SCALE_MAX, _FAR = 1e-140, 1e140, 1e3
-"""Outside of these there are no stacks: squares would be no numbers; and how far from the mixture an expert counts."""
+"""Limits of sqrt(D), outside which there are no stacks (squares would overflow or vanish), and of |x_e| in a stack."""
 _ORDER_DECAYS = np.array([0.999, 0.98])
 _SHARE_DECAYS = np.array([1.0, 0.99])
 
@@ -90,7 +90,7 @@ def _copy(table: Floats, awake: Ints, own: Floats, back: bool) -> None:
 
 @njit(cache=True, nogil=True)
 def _take_logs(P: Floats, i: int, labels: Floats, last: int, logs: Floats) -> None:
-    """Logarithms l (A, K) of row i: of experts that read columns, then of those of labels."""
+    """Write the logarithms l (A, K) of row i: first of the experts that read columns, then of the label experts."""
     A, K = logs.shape
     for a in range(A):
         own = a - P.shape[0]
@@ -106,7 +106,7 @@ def _take_logs(P: Floats, i: int, labels: Floats, last: int, logs: Floats) -> No
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _temper(a: float, logs: Floats, tempered: Floats, features: Floats) -> None:
-    """Tempered probabilities t (K,) and centred logarithms f (K,) of one expert."""
+    """Write the tempered probabilities t (K,) and centred logarithms f (K,) of one expert."""
     K, top, total, mean = logs.shape[0], a * logs[0], 0.0, 0.0
     for k in range(1, K):
         top = max(top, a * logs[k])
@@ -124,7 +124,7 @@ def _temper(a: float, logs: Floats, tempered: Floats, features: Floats) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fit_slope(own: Floats, a: int, y: int, logs: Floats, tempered: Floats, weight: float) -> None:
-    """Slope and curvature of the a-th expert after a row of class y."""
+    """Update slope and curvature of the a-th expert after a row of class y."""
     mean = square = 0.0
     for k in range(logs.shape[0]):
         mean += tempered[k] * logs[k]
@@ -175,15 +175,15 @@ def mix_classes(
     P: Floats, y: Ints, weights: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats, value: Ints,
     p: Floats,
 ) -> None:  # fmt: skip
-    """Classes (n,) and probabilities (n, K), K >= 1, of n rows; if they have classes y, each then moves the weights.
+    """Write classes (n,) and probabilities (n, K), K >= 1, of n rows; with classes y, each row then moves the weights.
 
     Args:
-        P: (A - 4, n, K) probabilities of those experts awake that read columns.
-        y: (n,), or (0,): nothing is learned.
+        P: (A - 4, n, K) probabilities of the awake experts that read columns.
+        y: (n,), or (0,) to learn nothing.
         weights: (n,) of the rows, or (0,): every row counts once.
         awake: (A,) columns of the table.
         table: (9, E) see WEIGHT and the others.
-        labels: (2, K + 1, K) counts of labels, and behind them of those after each label; two decays.
+        labels: (2, K + 1, K) for each of two decays, counts of labels, then counts of the labels after each label.
         counters: (6,) see ROWS and the others.
         value: written.
         p: written.
@@ -237,7 +237,7 @@ def mix_classes(
 
 @njit(cache=True, nogil=True)
 def _spread(own: Floats, variances: Floats, numbers: Floats, mixed: float, counters: Floats) -> float:
-    """sqrt(S); 0 where all labels were equal."""
+    """sqrt(S); 0 if all labels were equal."""
     if counters[ROWS] >= SPAN_ROWS and counters[LEAST] == counters[MOST]:
         return 0.0
     return weighting.deviation(own[WEIGHT], variances, numbers, mixed)
@@ -245,7 +245,7 @@ def _spread(own: Floats, variances: Floats, numbers: Floats, mixed: float, count
 
 @njit(cache=True, nogil=True)
 def _compare(spread: float, error: float, weight: float, counters: Floats) -> None:
-    """Move c by a row with its sqrt(S), its error and its weight."""
+    """Update c by a row's sqrt(S), error and weight."""
     t, c = counters[ROWS], counters[SPREAD]
     if t >= SPAN_ROWS and spread > 0.0:
         off = min(error / spread, _OFF_MAX * math.sqrt(c))
@@ -261,9 +261,9 @@ def mix_numbers(
     P: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, gains: Floats,
     stacked: Floats, value: Floats, std: Floats,
 ) -> None:  # fmt: skip
-    """Numbers (n,) with deviations (n,) of n rows; if they have labels y, each then moves the weights.
+    """Write numbers (n,) and deviations (n,) of n rows; with labels y, each row then moves the weights.
 
-    As ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (8,).
+    Like ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (8,).
     The stacks have ``gains`` (2, E - 2, E - 2) and weights ``stacked`` (2, E - 2).
     """
     A, last = awake.shape[0], P.shape[0]

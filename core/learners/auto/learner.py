@@ -2,7 +2,7 @@
 
     X  -columns->  raw, scaled, random, products, lagged  -experts->  P  -mixture->  prediction
 
-Experts and their mixture are a team. When the error rate of a classification jumps, a second team begins, and both are
+Experts and their mixture form a team. When the error rate of a classification jumps, a second team begins, and both are
 mixed (core.learners.auto.horizon).
 
 Every expert learns every row, except resting ones (core.learners.auto.resting). An expert that takes no row weights
@@ -40,8 +40,8 @@ from core.learners.posterior import View
 from core.state.envelope import Nested
 
 _CHUNK_ROWS = 1024
-"""Rows whose columns and predictions are held at once; chunks end at absolute row numbers, as blocks do. If experts
-may rest, a chunk has REST_ROWS rows, and for classes BLOCK."""
+"""Rows whose columns and predictions are in memory at once; chunks end at absolute row numbers, as blocks do. If
+experts may rest, a chunk has REST_ROWS rows, and for classes BLOCK."""
 _NEW = "new_"  # the prefix of the names of a second team's experts
 
 _STACK_COST = 8.0  # floating-point operations of the stacks for every pair of experts
@@ -174,7 +174,7 @@ class Auto(Nested):
         return in_chunks(self._learn, chunks(self.rows, self._chunk, len(X)), X, own, numbers, weights)
 
     def forget(self) -> None:
-        """Let every expert that can discount its past, and restart the weights; a second team ends."""
+        """Discount the past of every expert that can do so, and restart the weights; a second team ends."""
         self.team.forget()
         self.second = None
         if self.horizon is not None:
@@ -182,9 +182,9 @@ class Auto(Nested):
         self._read()
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner with fewer columns; see ``core.contract.Extensible``.
+        """Continue from a learner with fewer columns; see ``core.contract.Extensible``.
 
-        Experts that cannot continue start again, with its classes.
+        Experts that cannot continue restart with the same classes.
         """
         self.columns.extend(other.columns, places)
         self.team.extend(other.team, self.columns, other.columns, places)
@@ -202,7 +202,7 @@ class Auto(Nested):
     def posterior(self, view: View) -> Header:
         """Every expert with its share, its family and its own posterior over the columns that it reads.
 
-        Those of the family "labels" read none; those of a second team are named ``new_NAME``.
+        Experts of the family "labels" read none; those of a second team are named ``new_NAME``.
         """
         merged: Header = {}
         for team, (start, share) in zip(self._teams, self._shares(), strict=True):
@@ -273,5 +273,5 @@ class Auto(Nested):
 
 
 def _room(team: int, growing: int) -> int:
-    """Bytes of a second team if one takes ``team``, ``growing`` of them only after many rows; 0: it may not begin."""
+    """Bytes to reserve for a second team of ``team`` bytes, ``growing`` of them after many rows; 0: none may begin."""
     return team if team - growing <= TEAM_BYTES_MAX else 0

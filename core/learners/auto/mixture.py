@@ -33,7 +33,7 @@ _CLASS_COUNTERS = {
     mixing.ROWS: WHOLE,
     mixing.LAST: WHOLE,
     mixing.LOSS: _UNIT,
-    mixing.RECENT: WHOLE,  # counted on and on where experts never rest
+    mixing.RECENT: WHOLE,  # never reset if experts never rest
     mixing.HEAVIEST: Range(0.0, WEIGHT_MAX),
     mixing.POOLED: _UNIT,
 }
@@ -48,7 +48,7 @@ _SPAN = (mixing.LEAST, mixing.MOST)
 
 
 class ExpertMixture(Holder):
-    """A table of experts whose weights add up to 1; resting ones have none. ``experts`` names those that read columns.
+    """A table of experts whose weights add up to 1, 0 for resting ones; ``experts`` names those that read columns.
 
     State, for E experts and K classes:
         table (9, E), for numbers (5, E) see mixing.WEIGHT and the others
@@ -77,7 +77,7 @@ class ExpertMixture(Holder):
         self.layout = self.layouts[regression]  # type: ignore[misc]  # the layout of its task
         self.counts = {} if regression else {"classes": CLASS_BOUND}
         self._own = tuple(experts)
-        # Of all experts; those that only read labels come last, cost nothing and never rest.
+        # The names of all experts; those that only read labels come last, cost nothing and never rest.
         self.names = self._own + (mixing.NUMBER_EXPERTS if regression else mixing.LABEL_EXPERTS)
         self.table = np.tile(self._column(1.0 / len(self.names))[:, None], len(self.names))
         self.counters = np.array([0.0] * 7 + [1.0] if regression else [0.0] * 5 + [mixing.POOLED_FIRST])
@@ -100,7 +100,7 @@ class ExpertMixture(Holder):
         return int(self.counters[mixing.ROWS])
 
     def add_class(self) -> None:
-        """Add a class that has had no label so far."""
+        """Add a class with no labels so far."""
         self.classes += 1
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
@@ -145,9 +145,9 @@ class ExpertMixture(Holder):
         self._wake()
 
     def extend(self, other: "ExpertMixture", anew: Collection[str]) -> None:
-        """Continue for a mixture with the same classes that has learned the same rows; its experts may differ.
+        """Continue from a mixture with the same classes that has learned the same rows; its experts may differ.
 
-        Experts that started again (``anew``) have no weight until they prove better than others.
+        Experts that restarted (``anew``) have no weight until they prove better than others.
         """
         self.labels, self.classes, self.counters = other.labels.copy(), other.classes, other.counters.copy()
         known = {name: column for name, column in zip(other.names, other.table.T, strict=True) if name not in anew}

@@ -3,12 +3,12 @@
 This is decided at every absolute row number divisible by REST_ROWS, so it does not depend on how a client cuts rows.
 With use(e) the fading mean of expert e's share in the predictions:
 
-    an expert rests     if its use is below LEAST of an even share, for FIRST_REST rows, and each further time twice as
-                        long, up to 8 times; never the most used one, and none before row BEGIN
+    an expert rests     if its use is below LEAST of an even share, for FIRST_REST rows, then twice as long each time,
+                        up to 8 times as long; never the most used one, and none before row BEGIN
     it wakes            after these rows, with an even share of use, and has some rows to prove itself
     all wake            if the last REST_ROWS rows went clearly worse than those before: they may be useful now
 
-An expert never sees the rows during its rest; its weights stay unchanged.
+An expert never sees the rows during its rest; what it has learned stays unchanged.
 """
 
 import math
@@ -23,14 +23,14 @@ USE_RATE = 0.01
 SPELL_MAX = 3
 BEGIN, FIRST_REST = 1024, 1024
 LEAST_OF_CLASSES, LEAST_OF_NUMBERS = 0.1, 0.01
-"""The weights of regressions are concentrated: those of a good expert may be small for a while."""
+"""The weights of regressions are concentrated: a good expert's weight may be small for a while."""
 _DEVIATIONS, _MORE = 2.0, 2.0
 
 
 def goes_worse(recent: float, usual: float, *, regression: bool) -> bool:
     """Whether the last REST_ROWS rows went clearly worse than usual.
 
-    For classes ``recent`` counts the wrong ones and ``usual`` is their usual share; for a regression both are mean
+    For classes ``recent`` counts the wrong rows and ``usual`` is their usual share; for a regression both are mean
     squared errors.
     """
     if regression:

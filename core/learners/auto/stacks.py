@@ -1,6 +1,6 @@
-r"""Stacks: sums of the experts' numbers, where the mixture picks one of them; compiled into ``mix_numbers``.
+r"""Stacks: weighted sums of the experts' numbers, while the mixture picks one; compiled into ``mix_numbers``.
 
-With p_e the numbers of the base experts (those that read columns, and the last value), o their mixture by the present
+With p_e the numbers of the base experts (those that read columns, and the last value), o their mixture by the current
 weights and D the squared error to expect, a stack of forgetting factor L predicts
 
     x_e = (p_e - o) / sqrt(D)        0 for a resting expert
@@ -11,9 +11,9 @@ and learns by recursive least squares, a row of weight c counting c times:
     e = ((y - o) / sqrt(D) - w'x) within +-5        k = P x / (L / c + x'P x)        w <- w + k e
     P <- (P - k x'P) / L                            P = .3 I, w = 0 at first
 
-So it starts as the mixture, and is the mixture where experts agree. Where P has grown to 100 times its first trace,
-since nothing has come in some direction, that row forgets nothing. A stack whose numbers run out of bounds begins
-again.
+So it starts as the mixture, and is the mixture where experts agree. If the trace of P has grown to 100 times its first
+value, because no row came from some direction, the row forgets nothing. A stack restarts if its numbers leave their
+bounds.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def first_gains(experts: int) -> Floats:
 
 @njit(cache=True, nogil=True)
 def stack(x: Floats, w: Floats) -> float:
-    """W'x."""
+    """The sum w'x."""
     total = 0.0
     for e in range(x.shape[0]):
         total += w[e] * x[e]
@@ -43,7 +43,7 @@ def stack(x: Floats, w: Floats) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn_stack(which: int, x: Floats, target: float, weight: float, P: Floats, w: Floats, Px: Floats) -> None:
-    """One step of a stack: P (B, B) and w (B,) in place; x (B,), target (y - o) / sqrt(D), room Px (B,)."""
+    """One step of a stack: P (B, B) and w (B,) in place; x (B,), target (y - o) / sqrt(D), scratch Px (B,)."""
     B, forgetting, trace, spread = x.shape[0], _FORGETTING[which], 0.0, 0.0
     for i in range(B):
         trace += P[i, i]

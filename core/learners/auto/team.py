@@ -72,7 +72,7 @@ class Team(Nested):
         self._take_turns()
 
     def forget(self) -> None:
-        """Let every expert that can discount its past, and restart the weights."""
+        """Discount the past of every expert that can do so, and restart the weights."""
         for expert in self.experts.values():
             if isinstance(expert, Forgetful):
                 expert.forget()
@@ -80,9 +80,9 @@ class Team(Nested):
         self._take_turns()
 
     def extend(self, other: "Team", columns: Columns, smaller: Columns, places: Ints) -> None:
-        """Continue for a team whose ``smaller`` columns are those at ``places``.
+        """Continue from a team whose ``smaller`` columns are those at ``places``.
 
-        Experts that cannot continue start again, with its classes.
+        Experts that cannot continue restart with the same classes.
         """
         anew = []
         for recipe in self._recipes:
@@ -93,14 +93,14 @@ class Team(Nested):
             else:
                 anew.append(recipe.name)
         self.mixture.extend(other.mixture, anew)
-        if not self._rests:  # there are so many columns now that nobody would wake them later
+        if not self._rests:  # with this many columns nothing would wake them later
             self.mixture.wake_all()
         self._take_turns()
 
     def posterior(self, columns: Columns, view: View) -> Header:
         """Every expert with its share, its family and its own posterior over the columns that it reads.
 
-        Those of the family "labels" read none.
+        Experts of the family "labels" read none.
         """
         shares = zip(self.mixture.names, self.mixture.weights.tolist(), strict=True)
         found: Header = {name: {"share": share, "family": "labels", "posterior": None} for name, share in shares}

@@ -1,4 +1,4 @@
-"""One tree of the boosted trees, compiled: edges between codes of columns, and a tree's growth (kernels.py)."""
+"""One tree of the boosted trees, compiled: the edges that code a column's values, and how a tree grows (kernels.py)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from core.numerics.rng import GAMMA, UNIT, mix
 
 DEPTH, EDGES = 6, 63  # D, and the cuts of a column
 INNER, LEAVES = 2**DEPTH - 1, 2**DEPTH
-"""Nodes of a tree that may be cut, those of node v are 2 v + 1 and 2 v + 2; and its leaves."""
+"""Nodes of a tree that may be cut (the children of node v are 2 v + 1 and 2 v + 2), and its leaves."""
 NOWHERE = 1e31  # all rows lie left of this cut
 CURVATURE_MIN = 1e-6
 Codes = NDArray[np.uint8]
@@ -21,13 +21,13 @@ _MORE = 1.0 + 1e-9  # a gain counts as larger only beyond round-off
 
 @njit(cache=True, nogil=True)
 def draw(state: Any, number: int) -> Any:
-    """One of the numbers in [0, 1) of a tree."""
+    """A tree's random number in [0, 1) with this index."""
     return (mix(state + np.uint64(number) * GAMMA) >> np.uint64(11)) * UNIT
 
 
 @njit(cache=True, nogil=True)
 def code(x: float, edges: Floats) -> int:
-    """How many of the edges are below x: all are looked at, as vectors, which is faster than to search."""
+    """Count the edges below x: comparing with all of them, in vector instructions, is faster than a search."""
     below = 0
     for b in range(EDGES):
         below += x > edges[b]
@@ -36,7 +36,7 @@ def code(x: float, edges: Floats) -> int:
 
 @njit("void(f8[:,::1], f8[:,::1], u1[:,::1], i8)", cache=True, nogil=True)
 def encode(held: Floats, edges: Floats, codes: Codes, n: int) -> None:
-    """Codes (w, d) of the first n rows held."""
+    """Write the codes (w, d) of the first n rows held."""
     for i in range(n):
         for j in range(held.shape[1]):
             codes[i, j] = code(held[i, j], edges[j])
@@ -44,7 +44,7 @@ def encode(held: Floats, edges: Floats, codes: Codes, n: int) -> None:
 
 @njit(cache=True, nogil=True)
 def draw_edges(state: Any, held: Floats, n: int, edges: Floats) -> None:
-    """The numbers of rows that are drawn, per column, without repetition; then NOWHERE."""
+    """Fill each column's edges with its distinct values in randomly drawn rows, in order, and the rest with NOWHERE."""
     for b in range(edges.shape[1]):
         row = int(draw(state, 2 + b) * n)
         for j in range(edges.shape[0]):
@@ -62,7 +62,7 @@ def draw_edges(state: Any, held: Floats, n: int, edges: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _add_up(codes: Codes, g: Floats, h: Floats, k: int, order: Ints, begin: int, end: int, sums: Floats) -> None:
-    """Sums (d, EDGES + 1, 2) of slopes and curvatures by code, of the rows of ``order`` from begin to end."""
+    """Write the sums (d, EDGES + 1, 2) of slopes and curvatures by code, over the rows ``order[begin:end]``."""
     for j in range(sums.shape[0]):
         for b in range(sums.shape[1]):
             sums[j, b, 0] = sums[j, b, 1] = 0.0
@@ -87,7 +87,7 @@ def _best_cut(sums: Floats, edges: Floats, G: float, H: float) -> tuple[int, int
             g += sums[j, b, 0]
             h += sums[j, b, 1]
             a, c, r = h + 1.0, H - h + 1.0, G - g
-            gain = g * g * c + r * r * a  # times a c, so that only few are divided
+            gain = g * g * c + r * r * a  # times a c, so that few divisions are needed
             if gain > best * (a * c) and a >= 2.0 and c >= 2.0 and sums[j, b, 1] > 0.5 * CURVATURE_MIN:
                 best, column, at, slope, curvature = gain / (a * c) * _MORE, j, b, g, h
     return column, at, slope, curvature
@@ -95,7 +95,7 @@ def _best_cut(sums: Floats, edges: Floats, G: float, H: float) -> tuple[int, int
 
 @njit(cache=True, nogil=True)
 def _part(codes: Codes, column: int, at: int, order: Ints, begin: int, end: int, spare: Ints) -> int:
-    """Put the rows that are left of a cut first, all in their order; where the others begin."""
+    """Move the rows left of a cut to the front, keeping the order on both sides; return where the others begin."""
     middle, others = begin, 0
     for a in range(begin, end):
         i = order[a]
@@ -116,7 +116,7 @@ def grow_tree(
 ) -> None:
     """Grow a tree (INNER, 2) for output k with leaves (LEAVES, K), and add it to the scores of the n rows of g.
 
-    The sums of a node's larger child are its own less those of the smaller one, which is grown first.
+    The sums of a node's larger child are the node's minus those of the smaller child, which is grown first.
     """
     (n, K), d = g.shape, codes.shape[1]
     sums, free = np.empty((DEPTH + 1, d, EDGES + 1, 2)), np.arange(DEPTH + 1)

@@ -1,6 +1,6 @@
-r"""Boosted trees over the last rows: an expert of `auto` for what is made of steps and cells. Not in the catalogue.
+r"""Boosted trees over the last rows: an expert of `auto` for steps and rectangular cells. Not in the catalogue.
 
-    f_k = b_k + sum_t v_tk                        T trees; v_tk: the number, for output k, of the leaf that a row is in
+    f_k = b_k + sum_t v_tk                        T trees; v_tk: the number, for output k, of the row's leaf in tree t
     classes   p = softmax(f)                      up to two classes have one output: p_1 = 1 / (1 + exp(-f))
     numbers   f
 
@@ -10,20 +10,20 @@ The last W rows are kept, each with its f. After every B rows, with slope and cu
     numbers   g_i = f_i - y_i, held within 4 q;  h_i = 1           q: the ninth decile of |f_i - y_i| of up to 64 rows
 
     b_k  <- b_k + s_k,  s_k = -r G_k / (H_k + 1);  g_ik <- g_ik + h_ik s_k          G, H: sums of g and h
-    the oldest of T trees goes, and what the rows' f had of it; a new one takes its place:
+    the oldest of T trees is removed, also from the rows' f; a new one takes its place:
     it is grown for one output, k drawn with probability ~ sum_i g_ik^2, from the root to D = 6 cuts deep
-    a node is cut where G_l^2 / (H_l + 1) + G_r^2 / (H_r + 1) is largest, and above G^2 / (H + 1); H_l, H_r >= 1
+    a node is cut where G_l^2 / (H_l + 1) + G_r^2 / (H_r + 1) is largest, if above G^2 / (H + 1); H_l, H_r >= 1
     its leaves have v_k = -r G_k / (H_k + 1) for every output k
 
 For numbers b is the mean of the labels until the first tree. r is .1 for classes (.05 in `auto` large), .2 for
-numbers. A column is cut at one of 63 numbers: those of rows that are drawn anew for each of the first eight trees, and
-for every eighth one. Of equal cuts the first column's lowest one counts. Draws depend on the seed and the number of the
-tree. The predictive deviation of numbers is sqrt(R), R the mean squared error, R <- R + max(1/n, .002) (e^2 - R).
-Numbers of columns are only compared, so their scale does not matter; they count within +-1e30, labels within +-1e140.
+numbers. A column is cut at one of 63 values: those of rows that are drawn again for each of the first eight trees, and
+then for every eighth one. Of equal cuts the first column's lowest one is used. Draws depend on the seed and the tree's
+number. The predictive deviation of numbers is sqrt(R), R the mean squared error, R <- R + max(1/n, .002) (e^2 - R).
+Column values are only compared, so their scale does not matter; they are clipped to +-1e30, labels to +-1e140.
 
 Source: Friedman: Greedy function approximation, Annals of Statistics 29, 2001; Chen, Guestrin: XGBoost, KDD 2016, for
 the gain; Iosipoi, Vakhrushev: SketchBoost, NeurIPS 2022, for trees grown by one output. The rings are ours: as a stream
-has no end, each tree lives for B T rows, and later ones make up for what it said.
+has no end, each tree lives for B T rows, and later trees replace what it contributed.
 """
 
 import math
@@ -62,7 +62,7 @@ def _descend(trees: Floats, t: int, at: int, x: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _probabilities(f: Floats, p: Floats) -> None:
-    """Probabilities p (C,) of outputs f (K,); with one class, p also holds one not seen yet (2,)."""
+    """Probabilities p (C,) of outputs f (K,); one output gives two, even if only one class has been seen."""
     if f.shape[0] == 1:
         p[1] = 1.0 / (1.0 + math.exp(-f[0])) if f[0] > -700.0 else 0.0
         p[0] = 1.0 - p[1]
@@ -72,7 +72,7 @@ def _probabilities(f: Floats, p: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _slope(scores: Floats, labels: Floats, n: int, numbers: bool, g: Floats, h: Floats) -> None:
-    """Slopes g and curvatures h (n, K) of n rows."""
+    """Write slopes g and curvatures h (n, K) of n rows."""
     K = g.shape[1]
     p = np.empty(max(K, 2))
     if numbers:
@@ -101,7 +101,7 @@ def _replace_tree(
     state: Any, t: int, full: bool, known: Any, n: int, trees: Floats, leaves: Floats, bias: Floats, rate: float,
     numbers: bool,
 ) -> None:  # fmt: skip
-    """Let a new tree take the t-th place; what the n rows known had of the old one goes from their scores first."""
+    """Put a new tree in place t, after subtracting the old tree's contribution from the scores of the n known rows."""
     held, labels, codes, edges, scores = known
     K = scores.shape[1]
     g, h, places = np.empty((n, K)), np.empty((n, K)), np.zeros(n, dtype=np.int64)
@@ -149,7 +149,7 @@ def learn_rows(
     leaves: Floats, bias: Floats, tally: Floats, most: int, period: int, rate: float, seed: Any, numbers: bool,
     value: Ints, out: Floats,
 ) -> None:  # fmt: skip
-    """Predict rows X (n, d); with labels y (n,), each is then kept in place of the oldest of ``most``, and trees grow.
+    """Predict rows X (n, d); with labels y (n,), each row then replaces the oldest of ``most``, and trees grow.
 
     ``tally`` (2,): rows learned, and R.
     """

@@ -24,7 +24,7 @@ class Boosting(RowLearner):
 
     State:
         held (w, d), labels (w,), scores (w, K)    the last rows, a ring of W once w = W, with their labels and f
-        trees (T, INNER, 2)                        column and cut of every node; a cut NOWHERE is none
+        trees (T, INNER, 2)                        column and cut of every node; NOWHERE: not cut
         leaves (T, LEAVES, K), bias (K,)           v, b
         edges (d, EDGES)                           where columns may be cut, in order
         tally (2,)                                 rows learned since the last ``forget``, and R
@@ -63,7 +63,7 @@ class Boosting(RowLearner):
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
-        """The sizes of the layout, once all rows are there."""
+        """The sizes of the layout, once the ring is full."""
         return {name: spec.params[name] for name in ("rows", "trees")} | {
             "D": spec.dimension,
             "K": column_count(classes),
@@ -71,23 +71,23 @@ class Boosting(RowLearner):
 
     @classmethod
     def state_bytes(cls, spec: Spec, classes: int) -> int:
-        """Bytes of memory that a state takes, with its codes."""
+        """Bytes of memory that a state takes, including the codes."""
         return super().state_bytes(spec, classes) + int(spec.params["rows"]) * spec.dimension
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """A row's part of growing a tree, and a path in every tree."""
+        """A row's share of growing a tree, and a path through every tree."""
         params, d, K = spec.params, spec.dimension, column_count(classes)
         tree = params["rows"] * (8.0 * d + 30.0 * K + 60.0) + 10.0 * INNER * EDGES * d
         return float(tree / params["period"] + params["trees"] * (12.0 + K))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the state holds once all rows are there."""
+        """Bytes of memory the state holds once the ring is full."""
         return self.state_bytes(self.spec, self.classes)
 
     def add_class(self) -> None:
-        """Add a class; from the third on each has an output of its own."""
+        """Add a class; from the third on each has its own output."""
         self.classes += 1
         for name in ("scores", "leaves", "bias"):
             outputs = getattr(self, name).T
@@ -111,7 +111,7 @@ class Boosting(RowLearner):
         self._begin()
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner with fewer columns; see ``core.contract.Extensible``. The other columns were 0."""
+        """Continue from a learner with fewer columns; see ``core.contract.Extensible``. New columns count as 0."""
         for name in ("labels", "scores", "trees", "leaves", "bias", "tally"):
             setattr(self, name, getattr(other, name).copy())
         self.classes = other.classes
@@ -121,7 +121,7 @@ class Boosting(RowLearner):
         self._loaded()
 
     def _loaded(self) -> None:
-        """The codes of the rows."""
+        """Recompute the codes of the rows."""
         self.codes = np.zeros(self.held.shape, dtype=np.uint8)
         encode(self.held, self.edges, self.codes, len(self.held))
 

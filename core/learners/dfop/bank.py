@@ -5,17 +5,16 @@ r"""DFOP with ``forgetting_rate: "auto"``, compiled: RLS and DFOPs of many rates
                             within the range [a, b] of the labels so far and a tenth of it beyond (from row 20 on)
     o = sum_k v_k p_k       the mixed score
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
-    v                       exponential weights with eta = 1 / (2 D), which is Bayes under normal errors of variance D,
-                            the loss to expect; fixed share .001 (core.numerics.weighting)
+    v                       exponential weights with eta = 1 / (2 D), which is Bayes' rule for normal errors of variance
+                            D, the loss to expect; fixed share .001 (core.numerics.weighting)
     two classes             eta = 1 and l_k = ln(1 + exp(-2 a y p_k)), a the slope of the probabilities before the row
 
 A row of weight c, relative to the largest recent one, counts c times: eta and r, the rate of D, are multiplied by c.
 
-One set of weights serves all classes. Class and probabilities are those of core.learners.dfop.learner for the mixed
-scores.
+One set of weights serves all classes. Class and probabilities follow from the mixed scores (core.learners.calibration).
 
-**Why two classes go by log loss.** Where one of them is rare, D is small, and a single row of it would move the weights
-to whichever member happened to say the most. On 28 streams of two classes log loss is level or better (accuracy +.12
+**Why two classes use log loss.** If one of them is rare, D is small, and a single row of it would move the weights to
+whichever member had the largest score. On 28 streams of two classes log loss is as good or better (accuracy +.12
 points, and where one class has 4 % of the rows or less, the area under the ROC curve +.04); for more classes it is not.
 
 **Why p_k is clipped.** A member with a short window sometimes predicts far outside everything seen; even a small weight
@@ -60,7 +59,7 @@ CHUNK_ROWS = 1024  # rows whose member predictions are held at once; chunks end 
 SCORE_MAX = 1.5
 DEVIATION_MAX = 3.0  # largest deviation, in widths of the range of the labels
 
-_GIVEN = f"{NUMBERS_IN}, {NUMBERS_IN}"  # with one type, rows that are learned and rows that are not compile once
+_GIVEN = f"{NUMBERS_IN}, {NUMBERS_IN}"  # one type for rows with and without labels, so that kernels compile once
 _ROWS, _SAID = f"{ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}", f"{CLASSES}, {TABLE}"
 
 
@@ -85,7 +84,7 @@ def _member(bank: Floats, k: int) -> MemberState:
 
 @njit("void(f8[::1], i8)", cache=True, nogil=True)
 def leak(bank: Floats, k: int) -> None:
-    """The leak of member k."""
+    """Apply the leak to member k."""
     _, _, R, mean_square, counters = _member(bank, k)
     kernels.leak(R, mean_square, counters)
 
@@ -94,8 +93,8 @@ def leak(bank: Floats, k: int) -> None:
 def predicted_by_members(bank: Floats, scores: Floats, out: Floats, n: int) -> tuple[Floats, Floats]:
     """Room for the members' scores (K, n, m) and deviations (K, n), or (K, 0), of n rows.
 
-    ``scores`` has room for all of them. A regression of a single member, which needs none, writes into ``out`` (2, n):
-    its scores and deviations are those of the bank.
+    ``scores`` has room for all of them. A regression with a single member does not need it and writes into ``out``
+    (2, n), since its scores and deviations are those of the bank.
     """
     K, m = int(bank[MEMBERS]), int(bank[OUTPUTS])
     if K == 1 and bank[REGRESSION]:
@@ -106,7 +105,7 @@ def predicted_by_members(bank: Floats, scores: Floats, out: Floats, n: int) -> t
 
 @njit(cache=True, nogil=True)
 def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
-    """Clip the members' scores and deviations of a row, in place; ``rows`` were learned before it."""
+    """Clip the members' scores and deviations of a row, in place; ``rows``: the number learned before it."""
     if regression and rows < SPAN_ROWS:
         return
     for k in range(P.shape[0]):
@@ -122,13 +121,13 @@ def _mix_rows(
     bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, rows: float, scores: Floats, std: Floats,
     value: Ints, out: Floats,
 ) -> None:  # fmt: skip
-    """Mix the predictions of n rows; if they have labels, each then moves the weights, and those of classes the slope.
+    """Mix the predictions of n rows; with labels, each row then moves the weights and, for classes, the slope.
 
     y (n,), weights (n,)    numbers, or class indices, and weights of rows; (0,): nothing is learned; all count once
     P (K, n, m), S (K, n)   the members' scores and deviations, clipped in place; S is (K, 0) for classification
-    rows                    learned before
+    rows                    the number learned before
     scores (n, m), std      of the mixture, written; std is (n,), or (0,) for classification
-    value, out              of ``classify_rows``, written for classification
+    value, out              see ``classify_rows``; written for classification
     """
     K, n, m = P.shape
     regression = std.shape[0] > 0
@@ -173,7 +172,7 @@ def _mix_rows(
 
 @njit(f"void({VECTOR}, {_GIVEN}, {CUBE}, {TABLE}, {_SAID})", cache=True, nogil=True)
 def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, out: Floats) -> None:
-    """The bank's predictions from its members' P (K, n, m) and S for n rows; with labels y, not (0,), it learns."""
+    """Write the bank's predictions of n rows from its members' P (K, n, m) and S; learn labels y, if not (0,)."""
     if P.shape[0] == 1 and bank[REGRESSION]:
         return
     if not bank[REGRESSION]:
@@ -197,13 +196,13 @@ def learn_rows(
         X, y, discounts, weights    ``core.learners.dfop.kernels.GivenRows``
         scores                      room for what the members predict (``predicted_by_members``)
         value, out                 see ``core.learners.learner.RowLearner.run_rows``; written
-        member, row                 the member to begin with, and its next row; those after it begin at the first row;
-                                    K: all have learned all
+        member, row                 the member to begin with, and its next row; later members begin at the first row;
+                                    K: all members have learned all rows
         refreshed                   whether that member has just been refreshed because this row found it spoiled
-        only                        whether it alone learns, and nothing is mixed
+        only                        whether only this member learns, and nothing is mixed
 
     Returns a member, its next row and why it must be refreshed before that: REFRESH, LEAK or SPOILED; then call again
-    from there, after SPOILED with ``refreshed``. DONE, where all members have learned all rows.
+    from there, with ``refreshed`` after SPOILED. DONE: all members have learned all rows.
     """
     K, D, m, n = int(bank[MEMBERS]), int(bank[COLUMNS]), int(bank[OUTPUTS]), X.shape[0]
     P, S = predicted_by_members(bank, scores, out, n)
@@ -223,7 +222,7 @@ def learn_rows(
 
 @direct(f"void({VECTOR}, {ROWS_IN}, {_SAID})")
 def predict_rows(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
-    """The predictions of n rows under the members' states, written as by ``learn_rows``."""
+    """Write the predictions of n rows under the members' states, as ``learn_rows`` does."""
     none, outputs = np.empty(0), int(bank[OUTPUTS] + bank[REGRESSION])
     P, S = predicted_by_members(bank, np.empty(int(bank[MEMBERS]) * outputs * X.shape[0]), out, X.shape[0])
     for k in range(P.shape[0]):

@@ -1,18 +1,18 @@
 r"""The exact block update of DFOP: m rows at once with matrix products, for many columns (equations of kernels.py).
 
-With c_i = lam_1 ... lam_i over the rows of the block, xs_i = x_i / sqrt(c_i), and w, Q, R from before the block (rows
-with weights have c_i divided by them, except in the last line):
+With c_i = lam_1 ... lam_i over the rows of the block, xs_i = x_i / sqrt(c_i), and w, Q, R from before the block (for
+rows with weights, c_i is divided by the weight, except in the last line):
 
-    G = Xs Q                  S = I + G Xs' = C C'           Cholesky; C_ii^2 = 1 + g_i / lam_i, g_i as in the rows
+    G = Xs Q                  S = I + G Xs' = C C'           Cholesky; C_ii^2 = 1 + g_i / lam_i, g as in kernels.py
     rs_i = (y_i - w'x_i) / sqrt(c_i)                         C u = rs,  C V = G
     f_i = w'x_i + sqrt(c_i) sum_{j<i} C_ij u_j               the a-priori prediction: w after the rows before i
     e_i = sqrt(c_i) C_ii u_i                                 its innovation
     w <- w + V'u          Q <- (Q - V'V) / c_m          R <- c_m (R + Xs'Xs)
 
-All of it is 4 D^2 operations a row, in BLAS calls that touch upper triangles only. The error is about eps / c_m, so a
-block ends before c_m < 1e-3; a leak follows at the latest there. A block that cannot be done with all digits (huge or
-wild rows, max C_ii^2 > 1e8, S not positive definite, Q spoiled, or 1e-8 or less left of some Q_ii) is refused with
-nothing changed: its halves are tried, and at last its rows one by one.
+This takes 4 D^2 operations a row, in BLAS calls that touch upper triangles only. The error is about eps / c_m, so a
+block ends before c_m < 1e-3; a leak follows there at the latest. A block that cannot be computed to full precision
+(huge values or outliers, max C_ii^2 > 1e8, S not positive definite, Q spoiled, or 1e-8 or less left of some Q_ii) is
+refused with nothing changed: its halves are tried, and finally its rows one by one.
 
 Blocks end at absolute row numbers (multiples of ``block_rows``, leaks, refreshes) and where the rows of a call end. The
 same calls give the same bits; another cut gives the same numbers to round-off.
@@ -90,9 +90,9 @@ def next_block(
 def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: float, *, inverse_follows: bool) -> bool:
     """Test, then train on a block; False, with nothing changed, if it cannot be done to full precision.
 
-    ``state`` is updated in place, of Q and R only the upper triangles; ``predicted``, the a-priori predictions, are
-    written. ``lam0`` is the default discount, with which deviations are computed. ``inverse_follows``: Q is about to be
-    replaced by the inverse of R, and need not be updated.
+    ``state`` is updated in place (only the upper triangles of Q and R); the a-priori predictions are written into
+    ``predicted``. ``lam0`` is the default discount, with which deviations are computed. ``inverse_follows``: Q is about
+    to be replaced by the inverse of R, and need not be updated.
     """
     X, T, lams, steps, weights = rows
     W, Q, R, mean_square, counters = state
@@ -128,7 +128,7 @@ def learn_block(rows: Block, state: MemberState, predicted: Forecasts, lam0: flo
 
 
 def _factor(G: Floats, Xs: Floats, Q: Floats) -> Floats | None:
-    """The Cholesky factor C (m, m) of I + G Xs', below the diagonal; None if it would lose precision."""
+    """The Cholesky factor C (m, m) of I + G Xs', in the lower triangle; None if it would lose precision."""
     S = G @ Xs.T  # (m, m)
     g = S.diagonal()  # (m,)
     if not (g.min() >= 0.0 and g.max() <= _SPREAD_MAX):
@@ -154,7 +154,7 @@ def _absorb(
     X: Floats, spread: Floats, e: Floats, lams: Floats, steps: Floats, weights: Floats, counters: Floats,
     mean_square: Floats, std: Floats, lam0: float,
 ) -> None:  # fmt: skip
-    """Count the rows of a block, with their squares; for regression its deviations (m,) and the noise.
+    """Count the rows of a block and absorb their squares; for regression, write deviations (m,) and absorb the noise.
 
     spread_i = 1 + weight_i g_i / lam_i.
     """
@@ -181,7 +181,7 @@ def targets(y: Floats, columns: int, regression: bool) -> Floats:
 
 
 def with_bias(X: NDArray[np.float64], columns: int) -> Floats:
-    """X (m, d) with a column of ones if ``columns`` is d + 1, as a separate block."""
+    """X (m, d) with a column of ones if ``columns`` is d + 1, as a new array."""
     if X.shape[1] == columns:
         return X
     wide = np.ones((X.shape[0], columns))

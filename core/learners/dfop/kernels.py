@@ -24,8 +24,8 @@ and R gets c x x'.
 **Q and R.** R, a sum of squares, does not lose digits; Q does, so it is refreshed from R (core.numerics.linalg) at
 every absolute row number divisible by 4096 (32 768 from 256 columns on), after every leak, when a row shows that
 round-off has made Q indefinite: x'Qx < 0, or (e_i'Qx)^2 > 4 Q_ii x'Qx for a unit vector e_i, and after a row that
-leaves 1e-8 of some Q_ii or less. Such are the first rows of a large column: 1e8 takes q0 to 1e-16, and a difference
-has no digit left of that. So Q_ii > 0 always. Of R only the upper triangle is kept.
+leaves 1e-8 of some Q_ii or less. The first rows of a large column do that: 1e8 takes q0 to 1e-16, and a difference
+keeps no digit of that. So Q_ii > 0 always. Of R only the upper triangle is kept.
 
 **Leak.** Where the rows say nothing about a direction, forgetting drives R to zero there and Q to infinity. So a little
 is put back, with the weights unchanged, when the accumulated -ln(lam) since the last leak would pass 6.9 with one more
@@ -84,8 +84,8 @@ from core.numerics.rows import (
 )
 
 ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS, DISCOUNT, STEP, LEAKED, FRESH = range(8)
-"""Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, the votes behind it.
-Behind them are constants: the default lam and its -ln; the share of s_j that a leak puts back, 1e-6 / mu; 1 / q0."""
+"""Places in the counters: rows learned; -ln(discount) since the last leak; noise variance v; A, its total weight.
+Then constants: the default lam and its -ln; the share of s_j that a leak puts back, 1e-6 / mu; 1 / q0."""
 
 DONE, REFRESH, LEAK, SPOILED = range(4)  # why ``learn_rows`` returned
 
@@ -107,14 +107,14 @@ _NEGLIGIBLE = 1e-290
 
 @njit(cache=True, nogil=True)
 def faults(diagonal: Floats, q: Floats, g: float, most: float) -> tuple[bool, bool]:
-    """Whether round-off has made Q indefinite where a row looks; and whether learning the row loses digits of Q.
+    """Whether a row shows that round-off has made Q indefinite, and whether learning the row loses digits of Q.
 
-    Indefinite: g < 0, or q_i^2 > 4 Q_ii g. A covariance has (e_i'Q x)^2 <= (e_i'Q e_i)(x'Q x). The factor 4 leaves
-    round-off its due, and still bounds what one row can do to Q and to the weights.
+    Indefinite: g < 0, or q_i^2 > 4 Q_ii g. A covariance has (e_i'Q x)^2 <= (e_i'Q e_i)(x'Q x). The factor 4 allows for
+    round-off, and still bounds what one row can do to Q and to the weights.
 
     Lost: q_i^2 > most Q_ii. A row of weight c takes q_i^2 / (lam / c + g) of Q_ii; with (1 - 1e-8) (lam / c + g) as
-    ``most`` a lossy one leaves 1e-8 of it or less, at most half of its digits. A pass of its own would take a tenth of
-    the time of a row or more.
+    ``most``, a row that loses digits leaves 1e-8 of Q_ii or less, at most half of its digits. A separate pass for this
+    would take a tenth of a row's time or more.
     """
     spoiled, lost = not 0.0 <= g < np.inf, False
     for i in range(q.shape[0]):
@@ -132,7 +132,7 @@ def deviation(noise: float, g: float, lam: float, scale: float) -> float:
 
 @njit(cache=True, nogil=True)
 def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, scores: Floats, std: Floats) -> None:
-    """Scores (n, m) and, where std is (n,) and not (0,), deviations of n rows under the present state."""
+    """Write scores (n, m) and, if std is (n,) and not (0,), deviations of n rows under the current state."""
     x = np.empty(W.shape[1])
     q = np.empty(W.shape[1])
     for i in range(X.shape[0]):
@@ -145,7 +145,7 @@ def predict_rows(X: Floats, W: Floats, Q: Floats, counters: Floats, scores: Floa
 
 @njit(cache=True, nogil=True)
 def leak(R: Floats, mean_square: Floats, counters: Floats) -> None:
-    """The leak: a share of its mean square back into each R_jj, or 1 / q0 where a column was always zero."""
+    """Apply the leak: add a share of its mean square to each R_jj, or of 1 / q0 if the column was always zero."""
     size, fresh, returned = counters[LEAKED], counters[FRESH], -math.expm1(-counters[FORGOTTEN])  # 1 - c
     for j in range(mean_square.shape[0]):
         R[j, j] += returned * (size * max(mean_square[j], MEAN_SQUARE_MIN) if mean_square[j] > 0.0 else fresh)
@@ -181,7 +181,7 @@ def absorb_noise(counters: Floats, e: float, lam: float, share: float, weight: f
 
 @njit(cache=True, nogil=True)
 def absorb_squares(mean_square: Floats, x: Floats, newest: float) -> None:
-    """Winsorised mean squares with row x, whose share in them is ``newest``: 1 / (rows with this one)."""
+    """Update the winsorised mean squares with row x, whose share in them is ``newest``: 1 / (rows with this one)."""
     for j in range(x.shape[0]):
         square, known = x[j] * x[j], mean_square[j]
         most = WINSOR * max(known, MEAN_SQUARE_MIN) if known > 0.0 else square
@@ -220,7 +220,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
 ) -> tuple[int, int]:
     """Test, then train on rows start, start + 1, ... until Q must be refreshed.
 
-    This happens at row numbers divisible by ``refresh_rows``, a power of two. State and scratch are updated, the
+    This happens at row numbers divisible by ``refresh_rows``, a power of two. State and scratch are updated, and the
     a-priori predictions are written. ``refreshed``: whether Q has just been refreshed because row ``start`` found it
     spoiled.
 
@@ -236,7 +236,7 @@ def learn_rows(  # noqa: PLR0915 - one pass over the rows: parts of it would hav
     regression = std.shape[0] > 0
     (vectors, f, held, lams), count = scratch, 0
     x, q, diagonal = vectors[0, :D], vectors[1, :D], vectors[2, :D]
-    coming, ahead = vectors[3, :D], vectors[4, :D]  # the next row's x and Q x, which the downdate of this row gives
+    coming, ahead = vectors[3, :D], vectors[4, :D]  # the next row's x and Q x, which this row's downdate also computes
     lam, step, inverse = lam0, step0, 1.0 / lam0
     scale = load(X, start, x, _ROW_MAX) if start < stop else 1.0
     g = times_vector(Q, x, q) if start < stop else 0.0

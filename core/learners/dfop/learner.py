@@ -1,8 +1,8 @@
-r"""The learner behind the DFOP family; kernels.py has the papers' equations and the letters, bank.py those of "auto".
+r"""The learner behind the DFOP family; kernels.py has the papers' equations and notation, bank.py those of "auto".
 
-**Rows and blocks.** Below 256 columns, and in blocks of fewer than 16 rows, a compiled loop learns row by row: the same
-bits however calls are cut. Otherwise blocks are learned by matrix products (blocks.py): the same calls give the same
-bits, another cut the same numbers to round-off.
+**Rows and blocks.** Below 256 columns, and in blocks of fewer than 16 rows, a compiled loop learns row by row: the bits
+do not depend on how calls are cut. Otherwise blocks are learned by matrix products (blocks.py): the same calls give the
+same bits, and other cuts give the same numbers to round-off.
 
 **Classes.** One Q serves all columns, since it depends on x only; columns grow as in core.learners.linear. One more, u,
 is for a class not seen yet, trained on the constant target -1: a class that appears starts from u, which is exactly
@@ -56,8 +56,8 @@ class Dfop(LinearLearner):
     """The learner behind ``dfop``, ``gdfop``, ``rls`` and ``sparse_dfop``; without a ``forgetting_rate`` RLS, (1).
 
     State, for K members, one per rate, and D = d plus one if there is a bias column (the last one):
-        W (K, m, D)    weight columns; regression: one; classification: one up to two classes, else one per class, and
-                       in either case a last one for a class not seen yet
+        W (K, m, D)    weight columns; regression: one; classification: one up to two classes, else one per class,
+                       and always a last one for a class not seen yet
         Q, R (K, D, D) covariance, exactly symmetric, and its inverse, upper triangle; Q_0 = q0 I (Algorithm 1, line 1)
         mean_square (K, D)    s_j
         counters (K, 4)       see ROWS, FORGOTTEN, NOISE, EFFECTIVE_ROWS
@@ -120,7 +120,7 @@ class Dfop(LinearLearner):
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """8 D^2 + 5 D per column and member, its share of the refreshes (D^3 each), and ten or so per mixed score."""
+        """8 D^2 + 5 D per column and member, its share of the refreshes (D^3 each), and about ten per mixed score."""
         K, columns, D = cls.sizes(spec, classes).values()
         steps = [-math.log1p(-rate) for rate in rates_of(spec)]
         refreshes = sum(max(step / kernels.LEAK_AFTER, 1 / refresh_rows(D)) for step in steps)
@@ -139,7 +139,7 @@ class Dfop(LinearLearner):
         self._join()
 
     def extend(self, other: Self, places: Ints) -> None:
-        """Continue for a learner with fewer columns; see ``core.contract.Extensible``."""
+        """Continue from a learner with fewer columns; see ``core.contract.Extensible``."""
         super().extend(other, places)
         self._join()
 
@@ -166,7 +166,7 @@ class Dfop(LinearLearner):
         self._learn_in_turn((X, y, discounts, weights), (scores, value, out), member, only=False)
 
     def _learn_in_turn(self, rows: GivenRows, written: tuple[Floats, Ints, Floats], member: int, *, only: bool) -> None:
-        """Learn rows one by one, by all members from ``member`` on, or ``only`` by it; refreshes Q above 32 columns."""
+        """Learn rows one by one: all members from ``member`` on, or ``only`` that one; refreshes Q above 32 columns."""
         row, reason = 0, REFRESH
         while reason != DONE:
             spoiled = reason == SPOILED
@@ -178,7 +178,7 @@ class Dfop(LinearLearner):
         return self.W[k], self.Q[k], self.R[k], self.mean_square[k], self.counters[k]
 
     def _learn_blocks(self, k: int, rows: GivenRows, predicted: Forecasts) -> None:
-        """Learn all rows in blocks by one member; between them only the upper triangle of Q is up to date."""
+        """Let one member learn all rows in blocks; between blocks only the upper triangle of Q is up to date."""
         X, y, discounts, weights = rows
         n, D, counters = X.shape[0], self.W.shape[2], self.counters[k]
         lam, step = self.constants[k, :2].tolist()
@@ -215,7 +215,7 @@ class Dfop(LinearLearner):
             self._learn_block(k, rows, predicted, second, start + half, reason)
 
     def _learn_one_by_one(self, k: int, rows: GivenRows, predicted: Forecasts) -> None:
-        """Learn rows one after another by one member."""
+        """Let one member learn rows one after another."""
         n = len(rows[0])
         scores, out = np.empty(n * self._scores), np.empty((2, n) if self.regression else (0, 0))
         self._learn_in_turn(rows, (scores, NO_VALUE, out), k, only=True)
@@ -223,13 +223,13 @@ class Dfop(LinearLearner):
             into[:] = own[k]
 
     def _refresh(self, k: int, leaks: bool) -> None:
-        """Q <- R^{-1}, in place; before that, at grid points, the leak into the diagonal of R."""
+        """Q <- R^{-1}, in place; with ``leaks``, the leak goes into the diagonal of R before that."""
         if leaks:
             bank.leak(self._bank, k)
         self.Q[k] = spd_inverse(self.R[k])
 
     def forget(self) -> None:
-        """One strong discount: the past counts for a tenth of as many rows as there are columns; weights stay."""
+        """One strong discount: the past then counts for a tenth as many rows as there are columns; weights stay."""
         D, steps = self.W.shape[2], self.constants[:, 1].tolist()
         for k, rate in enumerate(self.rates):
             window = min(self.rows, 1.0 / max(rate, RATE_MIN)) if rate else self.rows

@@ -18,8 +18,8 @@ larger s is refused, at C = SPARSITY_MAX. Whether these names explain the model 
 that the s largest leave: above RESIDUAL_MAX the weights are not that sparse, or belong to other names, and the request
 is refused. (With more than d names M x = v itself always has a solution.)
 
-**What w means.** v answers psi'v = x'M'M w, so where rows excite the names S only, v becomes M_S (M_S'M_S)^-1 w_S and
-RECOVER finds (M_S'M_S)^-1 w_S: the right names, with weights that are off by about sqrt(s/d).
+**What w means.** Since x'M'M w is not x'w, rows that contain only the names S make v not M w but M_S (M_S'M_S)^-1 w_S,
+and RECOVER finds (M_S'M_S)^-1 w_S: the right names, with weights that are off by about sqrt(s/d).
 
 Source: Zhao, Wang, Xie, Guo, Zhou: Distribution-Free One-Pass Learning, IEEE TKDE 33(3), 2021: (4),
 Algorithm 2, Definitions 1 and 2, Theorem 2 (s <= C1 d / log(D/s)).
@@ -70,7 +70,7 @@ def names_bound(dimension: int) -> int:
 
 
 def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
-    """RECOVER[v] (Algorithm 2, line 8): the ``sparsity`` largest of the least |x|_1 with M x = v.
+    """RECOVER[v] (Algorithm 2, line 8): the ``sparsity`` largest entries of the x with the least |x|_1 and M x = v.
 
     M (d, D) has the columns of the names, v (d,) is the model in the projected space. ``Invalid`` if s is too large for
     d (``allowed`` has the limit), no x fits, the program takes too long, or the residual is too large.
@@ -99,7 +99,7 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
 
 
 def recover_all(M: Floats, V: Floats, sparsity: int) -> list[Recovered]:
-    """RECOVER for every output, V (m, d); two classes need only one, because their weights are opposite.
+    """RECOVER for every output, V (m, d); two classes need it only once, because their weights are opposite.
 
     ``Invalid`` as ``recover``.
     """
@@ -111,7 +111,7 @@ def recover_all(M: Floats, V: Floats, sparsity: int) -> list[Recovered]:
 
 def _least_sum(M: Floats, v: Floats) -> Floats:
     """The x with the least |x|_1 subject to M x = v (Definition 1 with p = 1)."""
-    from scipy.optimize import linprog  # noqa: PLC0415  large, and for RECOVER alone
+    from scipy.optimize import linprog  # noqa: PLC0415  large, and only needed for RECOVER
 
     D = M.shape[1]
     found = linprog(
@@ -120,7 +120,7 @@ def _least_sum(M: Floats, v: Floats) -> Floats:
         b_eq=v,
         bounds=(0, None),
         method="highs-ds",
-        options={"time_limit": SOLVE_S_MAX, "presolve": False},  # it finds nothing in a dense matrix
+        options={"time_limit": SOLVE_S_MAX, "presolve": False},  # presolve finds nothing in a dense matrix
     )
     if found.status == 1:
         raise Invalid.of("names", f"are too many to recover weights for within {SOLVE_S_MAX:g} s", "fewer names")

@@ -1,4 +1,4 @@
-r"""FESL, the paper's equations: online gradient descent on a linear model, compiled, and where the others are.
+r"""FESL, the paper's equations: online gradient descent on a linear model, compiled, and where to find the others.
 
     (1)               the descent below: Algorithm 1, lines 3 to 5; Algorithms 2 and 3 for w_2, in the new space
     (2), (3)          Algorithm 1, line 7: psi, old features from new: core.switching.linear_mapping, kernel_mapping
@@ -15,25 +15,25 @@ is the last of x), and t_k = 1 for the row's class, else 0:
     w <- w - r Y g / sqrt(G)                    (1) with scalar AdaGrad; r: the learning rate; Y = 1 for classes, for
                                                 numbers the root mean square of the labels, this row's included
 
-A row of weight c has the loss and the gradient c times.
+Loss and gradient of a row of weight c are multiplied by c.
 
 Two classes have one column w = w_1 - w_0, which makes softmax the paper's logistic loss ln(1 + exp(-y w'x)), y = +-1;
-at the third class it becomes [-w/2, w/2, 0], the same probabilities. Y makes the weights of a regression follow the
-unit of its labels, which AdaGrad, moving a weight by at most r per row, does not. A step does not depend on the common
-scale of the inputs, but on their relative ones: inputs should be standardised (parameter ``scaling``).
+at the third class it becomes [-w/2, w/2, 0], the same probabilities. Y scales the steps of a regression to the
+unit of its labels: plain AdaGrad moves a weight by at most r per row. A step does not depend on the common scale of the
+inputs, only on their relative scales: inputs should be standardised (parameter ``scaling``).
 
 Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
 
-**Any finite input.** Rows larger than 1e50 are scaled down as a whole; residuals are held within 1e90, weights within
-1e100, predictions within 1e300.
+**Any finite input.** Rows larger than 1e50 are scaled down as a whole; residuals are clipped to 1e90, weights to
+1e100, predictions to 1e300.
 
 Source: Hou, Zhang, Zhou: Learning With Feature Evolvable Streams, IEEE TKDE 33(6), 2021: (1)-(12), Algorithms 1-3;
 AdaGrad: Duchi, Hazan, Singer, JMLR 12, 2011, in its scalar form.
 
-Deviations, of (1); the others are in their own files
+Deviations from (1); those from the other equations are in their files
 - Scalar AdaGrad instead of the step 1/(c sqrt t), whose c the paper picks per data set from {1, 10, 50, 100, 150}; that
   step is ``variant: "paper"`` with the learning rate 1/c.
-- Weights start at zero, not at random, so that replicas agree; no projection (the limits above aside).
+- Weights start at zero, not at random, so that replicas agree; no projection (apart from the limits above).
 - A third expert, started at the old model's weights (core.switching.space_model): better after every switch measured.
 - More than two classes, the bias column and weights of rows are not in the paper.
 """
@@ -56,7 +56,7 @@ _INPUT_MAX, _RESIDUAL_MAX, WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 
 
 @njit(cache=True, nogil=True)
 def _scores(x: Floats, d: int, W: Floats, s: Floats) -> None:
-    """s_k = w_k'x of a row x (D,) of d columns, of which the bias comes first."""
+    """s_k = w_k'x of a row x (D,) of d columns; the bias term is added first."""
     for k in range(W.shape[0]):
         total = W[k, d] * x[d] if W.shape[1] > d else 0.0
         for j in range(d):
@@ -66,7 +66,7 @@ def _scores(x: Floats, d: int, W: Floats, s: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _probabilities(s: Floats, classes: int, p: Floats) -> None:
-    """Probabilities p (K,) of the scores: of one column for two classes, else of one per class."""
+    """Probabilities p (K,) from the scores: one score for up to two classes, else one per class."""
     if classes <= 2:
         e = math.exp(-abs(s[0]))
         high, low = 1.0 / (1.0 + e), e / (1.0 + e)
@@ -89,7 +89,7 @@ def _step(x: Floats, W: Floats, e: Floats, length: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _length(x: Floats, d: int, e: Floats, counters: Floats, label: float, rate: float, paper: bool) -> float:
-    """The step length along e_k x, tau_t of (1), after the row is counted."""
+    """Count the row and return the step length along e_k x, tau_t of (1)."""
     counters[ROWS] += 1.0
     if paper:
         return rate / math.sqrt(counters[ROWS])  # Algorithm 1, line 5
@@ -109,8 +109,8 @@ def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, counters: Floats, rate: float, paper: bool, value: Ints,
     out: Floats,
 ) -> None:  # fmt: skip
-    """Classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), written; numbers into ``out[0]``. With class
-    indices or numbers y (n,), not (0,), each row is then learned.
+    """Write classes (n,) and probabilities (n, K), K >= 1, of rows X (n, d), or numbers into ``out[0]``. With class
+    indices or numbers y (n,), not (0,), learn each row after its prediction.
 
     Weights are (n,), or (0,): every row counts once.
     """

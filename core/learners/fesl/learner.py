@@ -39,7 +39,7 @@ class GradientDescent(LinearLearner):
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """5 D per column and 2 D, and some twenty per class."""
+        """5 D per column, 2 D in all, and about twenty per class."""
         columns, D = cls.sizes(spec, classes).values()
         return 5.0 * D * columns + 2.0 * D + 20.0 * max(classes, 1)
 

@@ -1,9 +1,9 @@
-r"""GA2M: a model that adds up one number for the bin of every column, and one for that of every pair of columns.
+r"""GA2M: a model that adds up one number per column, by its bin, and one per pair of columns, by the bins of both.
 
 For a row z of scaled columns, with B bins of a column and C of each column in a pair (learner.py)
 
     u_j = (1 + z_j / sqrt(2 + z_j^2)) / 2                  the distribution function of Student's t with 2 degrees
-    cells   one per column, floor(B u_j); one per pair i < j, (floor(C u_i), floor(C u_j)); one that all rows are in
+    cells   one per column, floor(B u_j); one per pair i < j, (floor(C u_i), floor(C u_j)); one for all rows
     s_k     = sum of w_ck over the cells c of the row       p = softmax(s)
 
 Per row of class y, for every cell c that it is in:
@@ -12,23 +12,23 @@ Per row of class y, for every cell c that it is in:
     m_k  = sum_c r |g_k| / sqrt(G_ck)                                        how far the row would move s_k
     w_ck <- w_ck - min(1, 4 |g_k| / m_k) r g_k / sqrt(G_ck)                  (AdaGrad)
 
-r is the learning rate. Every cell has steps of its own, so that one that is seldom seen still learns fast; together
-they move s_k by 4 |g_k| at most: of many cells that are new at once, a single row would be certain. Weights start at
+r is the learning rate. Every cell has its own step, so that a rarely seen cell still learns fast; together they move
+s_k by at most 4 |g_k|: otherwise a single row in many new cells would make the model certain. Weights start at
 zero, so a pair that adds nothing to its columns stays small. Thresholds, stripes and interactions of two columns are
 exact to a bin; a row costs a look-up per cell. This is for classes; numbers.py has the steps for numbers.
 
 Two classes have one column w = w_1 - w_0, which makes softmax the logistic loss; at the third class it becomes
-[-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6. A row of weight c has
-the gradient c times.
+[-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6. The gradient of a row
+of weight c is multiplied by c.
 
-**Any finite input.** A column only says which bin it is in; weights are held within 100.
+**Any finite input.** A value only selects a bin; weights are clipped to +-100.
 
 Source: Lou, Caruana, Gehrke, Hooker: Accurate Intelligible Models with Pairwise Interactions, KDD 2013; AdaGrad: Duchi,
 Hazan, Singer, JMLR 12, 2011.
 
 Deviations
 - Online, by gradient steps on fixed bins of scaled columns, instead of boosted trees over all rows.
-- All pairs of few columns, instead of those that a test picks; of many columns with fewer bins, or none.
+- All pairs, instead of those that a test picks; many columns have pairs with fewer bins, or no pairs.
 """
 
 import math
@@ -49,7 +49,7 @@ _VALUE_MAX = 1e75
 
 @njit(cache=True, nogil=True)
 def find_cells(Z: Floats, i: int, B: int, C: int, u: Floats, found: Ints) -> None:
-    """The cells of row i into ``found``; u (d,) is scratch."""
+    """Write the cells of row i into ``found``; u (d,) is scratch."""
     d = Z.shape[1]
     for j in range(d):
         z = min(max(Z[i, j], -_VALUE_MAX), _VALUE_MAX)
@@ -102,8 +102,8 @@ def learn_rows(
     Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, rate: float, W: Floats, G: Floats,
     P: Floats, value: Ints,
 ) -> None:  # fmt: skip
-    """Probabilities P (n, K), K >= 1, and classes (n,) of rows Z (n, d), written; with class indices y (n,), not (0,),
-    each row is then learned.
+    """Write probabilities P (n, K), K >= 1, and classes (n,) of rows Z (n, d); with class indices y (n,), not (0,),
+    learn each row after its prediction.
 
     Weights are (n,), or (0,): every row counts once. W and G (cells, columns) are updated in place.
     """

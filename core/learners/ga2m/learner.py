@@ -20,7 +20,7 @@ _FIRST_TWO = (-0.5, 0.5)
 _SINGLE = ((32, 32), (256, 8))  # (most columns, bins per column); with more columns, WIDE
 _PAIR = ((12, 8), (32, 4), (64, 2))  # (most columns, bins per column in a pair); with more columns there are no pairs
 _WIDE = 4
-EDGE_MAX = 1e300  # edges of bins are capped here: a huge spread could make them larger than any number
+EDGE_MAX = 1e300  # edges of bins are capped here: a huge spread could make them overflow
 
 
 def column_bins(d: int) -> int:
@@ -112,7 +112,7 @@ class Ga2m(RowLearner):
         self.G[:] = VARIANCE_FIRST if self.regression else 0.0
 
     def posterior(self, view: View) -> Header:
-        """The curves: of each column, and of each pair, the edges between its bins and the number of each bin."""
+        """The curves: for each column and each pair, the edges between its bins and the number of each bin."""
         (B, C, _), d = self._shape, self.spec.dimension
         classes = None if self.regression else self.classes
         W = linear_model(self.W.T, len(self.W), classes, _FIRST_TWO).coefficients  # (K, cells)

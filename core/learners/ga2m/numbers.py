@@ -1,19 +1,19 @@
-r"""GA2M for numbers: each cell (kernels.py) has a number w_c and its variance P_c, as of a Kalman filter that keeps
+r"""GA2M for numbers: each cell (kernels.py) has a number w_c and its variance P_c, as in a Kalman filter that keeps
 only the diagonal of its covariance.
 
-    s    = mean + sum_c w_c over the cells c of the row          mean: of the labels before, 0 without any
-    e    = y - s, of the first label 0
+    s    = mean + sum_c w_c over the cells c of the row          mean: of the earlier labels, 0 without any
+    e    = y - s, 0 for the first label
     k_c  = P_c / (sum_c P_c + r)                                 r = R / V, or R / (c V) for a row of weight c
     w_c  <- w_c + k_c e
     P_c  <- min(P_c (1 - k_c) + q r P_0, P_0)                    P_0 = .1 at first, in units of V; q = .001
     R    <- R + max(1/n, .002) (e^2 - R)                         the noise; V is the variance of the labels so far
 
-So the cells that a row is in share its error by how little each of them knows, a cell that is seldom seen learns fast,
-and one that is seen often goes on learning at a rate that grows with q. Predictions are held near the range of the
+So the cells of a row share its error in proportion to their uncertainty: a rarely seen cell learns fast, and a
+frequently seen one keeps learning, at a rate that grows with q. Predictions are held near the range of the
 labels (core.features.label_range); the predictive deviation is sqrt(R).
 
-**Any finite input.** Labels count within +-1e150, and a label far outside the range widens it as in
-``core.features.label_range``; numbers of cells are held within 1e152.
+**Any finite input.** Labels are clipped to +-1e150, and a label far outside the range widens it as in
+``core.features.label_range``; numbers of cells are clipped to +-1e152.
 
 Source: Lou, Caruana, Gehrke, Hooker: Accurate Intelligible Models with Pairwise Interactions, KDD 2013, for the model;
 Puskorius, Feldkamp: Decoupled extended Kalman filter training, IJCNN 1991, for diagonal covariances.
@@ -28,7 +28,7 @@ from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, dire
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, widen
 from core.learners.ga2m.kernels import find_cells
 
-MEAN, VARIANCE, NOISE = range(3, 6)  # places in the figures of the labels (6,), after those of their range: mean, V, R
+MEAN, VARIANCE, NOISE = range(3, 6)  # places in ``labels`` (6,), after those of the labels' range: mean, V, R
 VARIANCE_FIRST = 0.1
 NUMBER_MAX, SQUARE_MAX = 1e152, 1e304
 _LABEL_MAX, _DRIFT, _NOISE_RATE, _NOISE_MIN = 1e150, 1e-3, 0.002, 1e-6
@@ -72,7 +72,7 @@ def number_rows(
     Z: Floats, y: Floats, weights: Floats, B: int, C: int, cells_of_row: int, W: Floats, P: Floats, labels: Floats,
     out: Floats,
 ) -> None:  # fmt: skip
-    """Predict rows Z (n, d); with labels y (n,), each is then learned.
+    """Predict rows Z (n, d); with labels y (n,), learn each after its prediction.
 
     Weights are (n,), or (0,): every row counts once. W and P (cells, 1) and ``labels`` (6,) are updated in place; out
     (2, n): numbers and deviations.

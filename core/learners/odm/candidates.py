@@ -10,7 +10,7 @@ from core.contract import Ints
 
 FIRST_EPOCH = 8
 COUNT_MAX = 40  # candidates of a growing bank: the last one splits for the last time after 8 2^38 = 2e12 rows
-PLACES_MAX = 64  # candidates that the work space of a row has places for
+PLACES_MAX = 64  # candidates that a row's work space has room for
 AUTO = "auto"
 _NEVER = 2**62
 

@@ -1,7 +1,7 @@
 r"""The rows of (dynamic) ODM, compiled: everything that happens once per row. The paper's equations are in steps.py.
 
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
-the same bits. The GIL is released. What LLVM would leave as calls, at twice the time per row, is inlined by Numba.
+the same bits. The GIL is released. Numba inlines the calls that LLVM would keep, at twice the time per row.
 
 **Classes.** Two share one column w. From the third on each has a column w_c (core.learners.linear), a candidate is all
 of them, and beta weighs whole candidates. With y the class of a row, its margin is half the distance to the mean of its
@@ -9,15 +9,15 @@ rivals, each counted by the share p_c that exp(w_c'x) has among them:
 
     m = (w_y'x - sum_{c != y} p_c w_c'x) / 2             f = sum_c |w_c|^2 / 4 + lambda l(m)
 
-and a row does what it does in steps.py with v = W / sqrt 2 for w and u for y x, where m = v'u while p is held:
+and the steps of steps.py apply with v = W / sqrt 2 for w and u for y x, where m = v'u with p held constant:
 
     |v|^2 = sum_c |w_c|^2 / 2     |u|^2 = (1 + sum_c p_c^2) |x|^2 / 2     w_y moves along x, w_c along -p_c x
 
-With w_1 = -w_0 = w this is the form of two classes. The columns sum to zero; a new class starts at their mean, which is
-never the best. In a majority vote each candidate votes for one class.
+With w_1 = -w_0 = w this reduces to two classes. The columns sum to zero; a new class starts at their mean, which never
+scores best. In a majority vote each candidate votes for one class.
 
-More than two classes follow Zhang, Zhou: Multi-Class Optimal Margin Distribution Machine, ICML 2017, but for the best
-rival, which represents all of them there: with noisy labels their mean does better.
+More than two classes follow Zhang, Zhou: Multi-Class Optimal Margin Distribution Machine, ICML 2017, except that there
+the best rival represents all of them: with noisy labels their mean does better.
 """
 
 import math
@@ -47,7 +47,7 @@ _SAID = f"{CLASSES}, {TABLE}"
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(work: Floats, K: int, kappa: float, counts: float, share: float, constants: Floats) -> None:
-    """Steps and losses of the candidates from their margins, |v|^2 and |u|^2.
+    """Compute the candidates' steps and losses from their margins, |v|^2 and |u|^2.
 
     ``share`` is the row's weight, ``counts``, relative to the largest recent one.
     """
@@ -62,10 +62,10 @@ def _step(work: Floats, K: int, kappa: float, counts: float, share: float, const
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _face_rivals(F: Floats, pulls: Floats, k: int, label: int, s: float, shrink: float, work: Floats) -> None:
-    """Margin of candidate k between the row's class and its rivals, and into pulls (m, K) how far it pulls each column.
+    """Write candidate k's margin and |u|^2 into ``work``, and the row's pull on each column into ``pulls`` (m, K).
 
-    |u|^2 is (1 + sum p_c^2) |x|^2 / 2 for rivals of the shares p_c. Up to two classes, there is one column: w'x with
-    the sign of the class, and |x|^2.
+    |u|^2 is (1 + sum p_c^2) |x|^2 / 2 for rivals of the shares p_c. Up to two classes, there is one column: the margin
+    is w'x with the sign of the class, and |u|^2 is |x|^2.
     """
     m = F.shape[0]
     if m == 1:
@@ -106,7 +106,7 @@ def _test(W: Floats, x: Floats, K: int, F: Floats, work: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _absorb_square(s: float, counters: Floats) -> None:
-    """Q with this row, which counts as at most ten times q."""
+    """Update q with this row, which counts as at most ten times q."""
     q = counters[SQUARE]
     counted = min(s, _SQUARE_TIMES * q) if q > 0.0 else s
     counters[SQUARE] += (counted - q) / (counters[ROWS] + 1.0)
@@ -114,7 +114,7 @@ def _absorb_square(s: float, counters: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> None:
-    """Mean and variance of the margin: half the distance from the score of the row's class to the best other one."""
+    """Update mean and variance of the margin: half the score of the row's class minus half the best other score."""
     if scores.shape[1] == 1:
         margin = scores[i, 0] if label == 1.0 else -scores[i, 0]
     else:
@@ -134,19 +134,19 @@ def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats,
     calibration: Floats, losses: Floats, epochs: Ints, value: Ints, p: Floats,
 ) -> None:  # fmt: skip
-    """Test n rows in turn; with labels, then train on each.
+    """Test n rows in turn; with labels, train on each after its test.
 
     Args:
         X: (n, d) rows.
         y: (n,) class indices as floats; (0,): nothing is learned.
         weights: (n,) of the rows, or (0,): every row counts once.
-        W: (m, K, D) candidates, updated like all that follows; places beyond the count are not read.
+        W: (m, K, D) candidates; updated, as is all that follows unless noted; places beyond the count are not read.
         shares: (K,) weights b of the candidates.
-        constants: see STEEPNESS and the others; these stay.
+        constants: see STEEPNESS and the others; not changed.
         counters: see ROWS and the others.
         calibration: of the probabilities.
         losses: (K,) the candidates' summed losses.
-        epochs: (K,) rows after which they start again; these stay.
+        epochs: (K,) rows after which they restart; not changed.
         value: (n,) a-priori classes, written.
         p: (n, classes) their probabilities, written.
     """
@@ -157,7 +157,7 @@ def learn_rows(
     F, pulls = np.empty((m, W.shape[1])), np.empty((m, W.shape[1]))
     places = int(counters[ROWS]) % epochs if y.shape[0] else epochs[:0]
     if y.shape[0] and constants[steps.GROWS]:
-        places[K - 1] = int(counters[ROWS])  # the last one never starts again
+        places[K - 1] = int(counters[ROWS])  # the last one never restarts
     steep = constants[steps.STEEPNESS] * max(1.0, constants[steps.TRADEOFF])
     for i in range(X.shape[0]):
         scale = load(X, i, x, steps.ROW_MAX)

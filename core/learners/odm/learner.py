@@ -1,6 +1,6 @@
-"""The learner behind ODM and dynamic ODM; steps.py has the paper's equations and the letters, kernels.py more classes.
+"""The learner behind ODM and dynamic ODM; steps.py has the paper's equations and notation, kernels.py more classes.
 
-**Forget**: tau counts from the next row, in every candidate whose epoch is older.
+**Forget**: tau counts from the next row in every candidate, until its next epoch begins.
 
 **Margin.** ``info`` shows its mean and deviation over about the last 1000 rows: half the distance between the score of
 a row's own class and the best other one.
@@ -102,7 +102,7 @@ class DynamicOdm(LinearLearner):
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
-        """8 D and some 30 per candidate and column."""
+        """About 8 D + 30 per candidate and column."""
         columns, K, D = cls.sizes(spec, classes).values()
         candidates = math.log2(_TYPICAL_ROWS / 8.0) + 2.0 if grows(spec.params) else float(K)
         return columns * candidates * (8.0 * D + 30.0)
@@ -185,7 +185,7 @@ class DynamicOdm(LinearLearner):
         return min(1 + int((self.epochs <= rows).sum()), len(self.epochs)) if self._grows else len(self.epochs)
 
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
-        """Refuse a number of candidates, weights or losses that its rows cannot have."""
+        """Refuse a number of candidates, weights or losses that so many rows cannot produce."""
         counters = held["counters"]
         if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == len(held["shares"]):
             raise ValueError("the number of candidates is not that of its rows")

@@ -1,14 +1,14 @@
 r"""ODM and dynamic ODM, the paper's equations, compiled: a linear classifier and a restarted bank of them.
 
 Of the paper's numbered equations (1) is ODM before its simplification, (2) to (4) are regret, variation and the
-leader that its updates are derived from, (5) is a bound; what is computed is a line of an algorithm, or unnumbered.
+leader that its updates are derived from, (5) is a bound. Everything computed is a line of an algorithm or unnumbered.
 
 **The loss** of a row with target y = +-1 and margin m = y w'x, and what a candidate minimises ("Candidate Learner"):
 
     l(m) = ([1 - theta - m]_+^2 + mu [m - 1 - theta]_+^2) / (1 - theta)^2
     f(w) = |w|^2 / 2 + lambda l(y w'x)
 
-Margins should be near 1: short ones cost, large ones cost mu as much, deviations up to theta nothing
+Margins should be near 1: short ones cost, large ones cost mu times as much, deviations up to theta cost nothing
 (lambda: ``loss_weight``, mu: ``deviation_tradeoff``, theta: ``tolerance``).
 
 **A candidate** (``odm`` is one, never restarted) takes one step per row: Algorithm 1, line 6. With s = |x|^2,
@@ -22,11 +22,11 @@ rows so far, this one included:
                 m / (1 + eta) > 1 + theta:  m' = (m + mu a (1 + theta)) / (1 + eta + mu a)
                                             l' = 2 mu (m' - 1 - theta) / (1 - theta)^2
                 else l' = 0;                w <- (w - eta lambda l' y x) / (1 + eta)
-    then        w <- w min(1, sqrt(2 lambda) / |w|): f(0) <= lambda, so every minimiser lies in there
+    then        w <- w min(1, sqrt(2 lambda) / |w|): f(0) <= lambda, so every minimiser lies in this ball
 
-An implicit step cannot overshoot, whatever eta and x; an explicit one takes the row's own s for q where that is larger.
-An outlier, s > 2 q, is learned as (2 q / s) x; it is predicted as it is. A row of weight c has the loss c l; in
-explicit steps kappa has c q for q where c > 1, so that they do not overshoot.
+An implicit step cannot overshoot, whatever eta and x; an explicit one uses the row's own s instead of q if s is larger.
+An outlier, s > 2 q, is learned as (2 q / s) x; its prediction uses x itself. A row of weight c has the loss c l; in
+explicit steps kappa then has c q instead of q if c > 1, so that they do not overshoot.
 
 **Dynamic ODM** (Algorithm 2) mixes candidates that restart from w = 0 (Algorithm 1, lines 2 to 4) every 8, 16, 32 ...
 rows, so that after a change some have only seen later rows. With beta_k their weights, at first 1/K (line 1), and
@@ -41,8 +41,8 @@ largest recent one (core.numerics.weighting),
     beta_k <- .999 beta_k + .001 / K                    fixed share
 
 No horizon is needed: candidates whose first epoch has not ended are equal, so one represents all of them. After row
-8 2^(K-1) the last of K candidates splits: its restarted copy, of that epoch, takes 1/(K + 1) of its weight, and it
-goes on as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40.
+8 2^(K-1) the last of K candidates splits: a restarted copy keeps that epoch and takes 1/(K + 1) of its weight; the
+original continues as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40.
 
 **Variant "paper".** Explicit steps; N candidates from the first row on with the epochs of the set P (candidates.py),
 and beta proportional to exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T) (proof of Theorem 1), computed from the
@@ -51,7 +51,7 @@ sums, so that no weight underflows. T is ``horizon``, C ``bound`` and V_T, (3), 
     x  (D,) the row with its bias, scaled down if it is larger than 1e60
     W (m, K, D)  candidates w_k of every output column     shares (K,) beta     losses, epochs (K,)
 
-``score`` is inlined by Numba, because LLVM leaves its calls standing, at twice the time per row.
+``score`` is inlined by Numba, because LLVM does not inline its calls, which doubles the time per row.
 
 Source: Zhang, Zhao, Jin: Optimal Margin Distribution Learning in Dynamic Environments, AAAI 2020, Algorithms 1 and 2.
 Implicit steps: Kulis, Bartlett, ICML 2010. Fixed share: Herbster, Warmuth, Machine Learning 32, 1998.
@@ -63,9 +63,9 @@ Deviations
 - Losses are divided by C and cut at 1, as Lemma 2 needs them within [0, 1].
 - Implicit steps by default: explicit ones of constant length diverge once eta lambda is .1 to 1.
 - Candidates start from zero, not at random, so that replicas agree; the projection.
-- kappa follows the mean of |x|^2, not its maximum, by which one wild row would slow the model for good; outliers are
-  learned as nearer rows.
-- The text speaks of a majority vote, Algorithm 2 averages: both are there, the average by default.
+- kappa follows the mean of |x|^2, not its maximum, with which one outlier would slow the model for good; outliers are
+  scaled down before they are learned.
+- The text speaks of a majority vote, Algorithm 2 averages: both are available, the average by default.
 - More than two classes (kernels.py), probabilities (core.learners.calibration), random features and weights of rows
   are not in the paper.
 """
@@ -123,7 +123,7 @@ def score(W: Floats, c: int, k: int, x: Floats) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def implicit_steps(work: Floats, K: int, kappa: float, counts: float, constants: Floats) -> None:
-    """Shrink and pull of v <- decay v + pull u, for Algorithm 1, line 6; pull: -eta c lambda l', m = v'u, s = |u|^2."""
+    """Decay and pull of v <- decay v + pull u, for Algorithm 1, line 6; pull: -eta c lambda l', m = v'u, s = |u|^2."""
     mu, low, high = constants[TRADEOFF], constants[LOW], constants[HIGH]
     steepness, constant = counts * constants[STEEPNESS], constants[STEP]
     for k in range(K):
@@ -163,7 +163,7 @@ def take_losses(work: Floats, K: int, counts: float, constants: Floats) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def project(work: Floats, K: int, radius: float) -> None:
-    """Scale shrink and pull down if they would leave the ball |v|^2 <= radius."""
+    """Scale decay and pull down if they would leave the ball |v|^2 <= radius."""
     for k in range(K):
         decay, pull = work[DECAYS + k], work[PULLS + k]
         newer = decay * decay * work[NORMS + k] + 2.0 * decay * pull * work[MARGINS + k] + pull * pull * work[SIZES + k]
@@ -174,14 +174,14 @@ def project(work: Floats, K: int, radius: float) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _bounded(o: float, scale: float, constants: Floats) -> float:
-    """The mixed score in the units of the row before it was scaled, within the largest prediction."""
+    """The mixed score in the units of the row before scaling, clipped to the largest prediction."""
     score = o if constants[MAJORITY] else o / scale
     return float(min(max(score, -PREDICTION_MAX), PREDICTION_MAX))
 
 
 @njit(cache=True, nogil=True)
 def _ballot(F: Floats, c: int, k: int) -> float:
-    """Candidate k's vote for class c: 1 for the class of its largest score, -1 for others, 0 if it knows none.
+    """Candidate k's vote for class c: 1 for the class of its largest score, -1 for others, 0 if all scores are equal.
 
     Up to two classes it is the sign of the only score.
     """
@@ -207,7 +207,7 @@ def mix(F: Floats, shares: Floats, K: int, scale: float, constants: Floats, scor
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def weigh(shares: Floats, losses: Floats, K: int, work: Floats, constants: Floats) -> None:
-    """Beta after a row with its losses (Algorithm 2, line 5): fixed share, or plain exponential weights of the sums."""
+    """Update beta by a row's losses (Algorithm 2, line 5): fixed share, or plain exponential weights of the sums."""
     latest, eps, share = work[LATEST : LATEST + K], constants[RATE], constants[SHARE]
     for k in range(K):
         losses[k] += latest[k]
@@ -223,7 +223,7 @@ def weigh(shares: Floats, losses: Floats, K: int, work: Floats, constants: Float
 
 @njit(cache=True, nogil=True)
 def restart(W: Floats, shares: Floats, losses: Floats, epochs: Ints, places: Ints, K: int, grows: bool) -> int:
-    """Restart candidates whose epoch is over from zero: Algorithm 1, lines 2 to 4. A growing bank's last one splits.
+    """Restart candidates at zero when their epoch is over: Algorithm 1, lines 2 to 4. A growing bank's last one splits.
 
     Returns the new count.
     """

@@ -1,7 +1,7 @@
 r"""The Cholesky factors of VIGO's covariances and distances by them, compiled; no input breaks them.
 
-Row j of a factor in the upper triangle of (D, D) is column j of L, with 1 / L_jj on the diagonal. A pivot that is not
-above its least value is a column that repeats those before it: it is set to that, with nothing below it.
+Row j of a factor in the upper triangle of (D, D) is column j of L, with 1 / L_jj on the diagonal. A pivot at or below
+its least value means that the column repeats earlier ones: it is set to that value, and all below it to zero.
 """
 
 import math
@@ -13,13 +13,13 @@ from core.contract import Floats
 DISTANCE_MAX = 1e300
 
 _PANEL = 4
-"""Rows of the factor that are subtracted together from the rows below them: a fourth of the memory traffic, and the
+"""Rows of the factor that are subtracted together from the rows below them: a quarter of the memory traffic, and the
 same differences in the same order."""
 
 
 @njit(cache=True, nogil=True)
 def _factor_panel(F: Floats, least: Floats, begin: int, end: int, logdet: float) -> float:
-    """Rows ``begin`` to ``end`` of the factor, from which the rows above them have been taken already."""
+    """Compute rows ``begin`` to ``end`` of the factor, from which the rows above have already been subtracted."""
     D = F.shape[0]
     for j in range(begin, end):
         pivot = F[j, j]
@@ -43,8 +43,8 @@ def _factor_panel(F: Floats, least: Floats, begin: int, end: int, logdet: float)
 def factorise(F: Floats, least: Floats) -> float:
     """The factor of a covariance in the upper triangle of F (D, D), in place; returns the sum of ln L_jj.
 
-    The lower triangle is neither read nor written. Pivots that are not above ``least`` (D,) are set to it, with nothing
-    beside them.
+    The lower triangle is neither read nor written. Pivots at or below ``least`` (D,) are set to it, and the rest of
+    their rows to zero.
     """
     D, logdet = F.shape[0], 0.0
     for j in range(0, D, _PANEL):
@@ -59,7 +59,7 @@ def factorise(F: Floats, least: Floats) -> float:
 
 @njit(cache=True, nogil=True)
 def rank_one(L: Floats, shrink: float, v: Floats) -> float:
-    """L L' <- shrink^2 L L' + v v', in place, as ``factorise`` leaves L; v (D,) is spent. Returns sum ln L_jj."""
+    """L L' <- shrink^2 L L' + v v', in place, L as left by ``factorise``; overwrites v (D,). Returns sum ln L_jj."""
     D, logdet = v.shape[0], 0.0
     for j in range(D):
         old = shrink / L[j, j]
@@ -86,4 +86,4 @@ def distance(L: Floats, means: Floats, k: int, x: Floats, z: Floats) -> float:
         q += a * a
         for i in range(j + 1, D):
             z[i] -= L[k, j, i] * a
-    return float(q) if q < DISTANCE_MAX else DISTANCE_MAX  # also where it is not a number
+    return float(q) if q < DISTANCE_MAX else DISTANCE_MAX  # also if q is NaN

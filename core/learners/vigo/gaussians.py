@@ -1,4 +1,4 @@
-r"""The densities of VIGO's classes; kernels.py has the paper's equations and the letters.
+r"""The densities of VIGO's classes; kernels.py has the paper's equations and notation.
 
 With q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
 
@@ -6,9 +6,9 @@ With q = |L^{-1}(x - m)|^2 and T = sum ln L_jj the log densities are
     Student-t  f = nu + 1 - D degrees of freedom, scale Sigma nu (1 + beta) / (beta f): the density expected under the
                posterior of mean and precision; its distance and determinant are q and T rescaled
 
-**Finite.** A pivot of a factor counts as at least 1e-13 of its variance (cholesky.py). One row without a floor changes
-Sigma by rank one, and L with it in D^2 steps instead of D^3/3. A column that never varied counts as variance 1 in every
-class. Rows count within +-1e75 per column, variances from 1e-150 on, and a distance q beyond 1e300 is 1e300.
+**Finite.** A pivot of a factor counts as at least 1e-13 of its variance (cholesky.py). With V = I and no floor, one row
+changes Sigma by rank one, so L is updated in D^2 steps instead of D^3/3. A column that never varied has variance 1 in
+every class. Values are clipped to +-1e75, variances to at least 1e-150, and distances q to at most 1e300.
 """
 
 import math

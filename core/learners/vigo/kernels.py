@@ -1,11 +1,11 @@
 r"""VIGO, VIGOd and VIGOw, the paper's equations, compiled: a Gaussian per class, learned by variational Bayes.
 
-Class k counts for c_k, has a mean m (D,) of beta rows and a precision Lambda ~ Wishart(W, nu); n of its rows wait, with
-mean xbar and scatter S. A row x is given the class
+Class k has the count c_k, a mean m (D,) of beta rows and a precision Lambda ~ Wishart(W, nu); n of its rows wait, with
+mean xbar and scatter S. The class predicted for a row x is
 
-    argmax_k c_k N(x | m, E[Lambda]^{-1})           (1); of equals the first; only classes that have rows score
+    argmax_k c_k N(x | m, E[Lambda]^{-1})           (1); the first if equal; only among classes that have rows
 
-and joins the rows of its own class that wait: (6) and (7), as (9) and (10) sum them up,
+and x joins the waiting rows of its own class: (6) and (7), as (9) and (10) sum them up,
 
     n <- n + 1,   d = x - xbar,   xbar <- xbar + d / n,   S <- S + (n - 1)/n d d'
 
@@ -20,33 +20,33 @@ When they are taken into the model, with J = (xbar - m)(xbar - m)', (8) and (11)
     vigod    a building step like vigo until a class has |B| rows; then whenever |B| rows wait, after a test of them
              against the beta rows before. An alarm resets the class to the |B| rows              Algorithm 3
     vigow    the same windows without a test: beta = |B|, so that the mean forgets; nu is capped, so that the
-             covariance does; c_k counts the last |B| to 2 |B| rows                               Algorithm 4
+             covariance forgets; c_k counts the last |B| to 2 |B| rows                            Algorithm 4
 
     (12)     |m_i - xbar_i| / R_i >= sqrt(ln(4 D / delta) / (2 n_h)) for a column i of range R_i, where
              n_h = 1 / (1 / beta + 1 / n); then every c_k is 1, beta 0 and, unless ``reset: "mean"``, A 0 and nu D
 
-V and the floor are diagonal, V apart from A, so that each factorisation uses the ranges and variances of its moment;
-when a range has doubled since, all factors are computed again. Sums are taken in one fixed order, the GIL is released.
-What happens on every row takes its arrays one by one: a tuple of them costs a reference count each per call.
+V and the floor are diagonal and V is kept out of A, so that each factorisation uses the current ranges and variances;
+when a range has doubled since, all factors are recomputed. Sums are taken in one fixed order, the GIL is released.
+Functions called for every row take their arrays one by one: a tuple costs a reference count per array and call.
 
     A, L, S   upper triangles, L as in cholesky.py        means     m and xbar of every class
 
 Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
 Pattern Recognition 81, 2018: (1)-(12), Algorithms 1-4.
 
-Deviations (``variant: "paper"`` has the paper's own reading of those marked *)
+Deviations (``variant: "paper"`` has the paper's own form of those marked *)
 - No iterations (Algorithm 1): with (3) in (5), the fixed point is W^{-1} = A nu / (nu - 1) with nu = nu_0 + n + 1 (the
-  tests' oracle iterates). The printed lower bound is none before it, and -infinity where beta = 0.
-- (10) divides by zero at the first row: Welford's form.
-- * nu counts the rows; (4) and the W^{-1} above grow with each update: 49 % mistakes on collinear copies, not 22 %.
+  tests' oracle iterates). The printed lower bound is not a bound before it, and -infinity if beta = 0.
+- (10) divides by zero at the first row; Welford's form does not.
+- * nu counts the rows; (4) and the W^{-1} above add one per update: 49 % mistakes on collinear copies, not 22 %.
 - * V = .1 diag(range^2) instead of I, and the floor .01 diag(variance): collinear columns are harmless.
 - * The building step ends per class; the paper's ends for all classes at once, never if one of them is rare.
-- * A reset is full: with the old covariance kept, a class that has moved stays as wide as both its places.
+- * A reset is full: with the old covariance kept, a class that has moved stays wide enough to cover both places.
 - * VIGOw's nu is capped at max(2 |B|, D + |B|); the paper's covariance never forgets.
-- * VIGOw counts in windows from the first row on, and adds 1: a class that these did not see is possible. In the
-  variant "paper" the building step's counts become one window of |B| rows; Algorithm 4's c may never equal |B|.
-- * A class is also updated by its first row, and when as many rows wait as it is made of: one that is always predicted
-  right would never learn its spread.
+- * VIGOw counts in windows from the first row on, and adds 1: a class absent from them stays possible. In the variant
+  "paper" the building step's counts become one window of |B| rows; Algorithm 4's c may never equal |B|.
+- * A class is also updated by its first row, and when beta rows wait: otherwise a class that is always predicted right
+  would never learn its spread.
 - (12) is measured in ranges, not on inputs scaled to [0, 1]. In the variant "paper" V = diag(R^2): the same model.
 - Classes appear as they come; in the variant "paper" with N(0, I/D), which they keep until their update.
 - The Student-t density (gaussians.py), the error-rate test and ``forget`` (learner.py) are not in the paper.
@@ -99,14 +99,14 @@ class Gaussians(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _load(X: Floats, i: int, x: Floats) -> None:
-    """Row i of X (n, D) into x, each column within the largest value."""
+    """Copy row i of X (n, D) into x, each value clipped to +-ROW_MAX."""
     for j in range(x.shape[0]):
         x[j] = min(max(X[i, j], -ROW_MAX), ROW_MAX)
 
 
 @njit(cache=True, nogil=True)
 def _extra(s: Gaussians, j: int, share: float, nu: float) -> float:
-    """The contribution of prior and floor to Sigma_jj; a column that never varied counts 1, in every class."""
+    """The contribution of prior and floor to Sigma_jj; 1 for a column that never varied, in every class."""
     size, floor = s.constants[PRIOR_SIZE], s.constants[FLOOR]
     if size == 0.0:
         return share / nu
@@ -121,7 +121,7 @@ def _extra(s: Gaussians, j: int, share: float, nu: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _student(s: Gaussians, k: int) -> None:
-    """The part of the densities that depends only on beta and nu; 1 / beta is for the mean, by (3)."""
+    """The part of the densities that depends only on beta and nu; the 1 / beta is the mean's uncertainty, by (3)."""
     D, beta, nu = s.means.shape[2], s.stats[k, BETA], s.stats[k, NU]
     if beta == 0.0:
         s.stats[k, CONSTANT], s.stats[k, EXPONENT], s.stats[k, RATIO] = -0.5 * D * _LOG_2PI, 0.0, 0.0
@@ -134,7 +134,7 @@ def _student(s: Gaussians, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _factor(s: Gaussians, k: int) -> None:
-    """L L' = W^{-1} / nu + floor for class k, in place: E[Lambda]^{-1}, with which Algorithm 1 ends."""
+    """L L' = W^{-1} / nu + floor for class k, in place: E[Lambda]^{-1}, the result of Algorithm 1."""
     A, F, D, nu = s.A, s.L[k], s.A.shape[1], s.stats[k, NU]
     least = np.empty(D)
     for j in range(D):
@@ -161,7 +161,7 @@ def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, d: Floats)
 
 @njit(cache=True, nogil=True)
 def _rescale(s: Gaussians, k: int, nu: float) -> None:
-    """Another nu for class k, with the same Sigma but for the floor."""
+    """Give class k another nu without changing its Sigma."""
     factor = nu / s.stats[k, NU]
     for j in range(s.A.shape[1]):
         for i in range(j, s.A.shape[1]):
@@ -202,7 +202,7 @@ def _update(s: Gaussians, k: int, d: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _absorb(features: Floats, counters: Floats, x: Floats) -> bool:
-    """The columns' ranges, means and squares with this row; whether a range has doubled since the factors were made."""
+    """Update the columns' ranges, means and squares; return whether a range has doubled since the factors were made."""
     counters[SEEN] += 1.0
     grown, newest = False, 1.0 / counters[SEEN]
     for j in range(x.shape[0]):
@@ -220,7 +220,7 @@ def _absorb(features: Floats, counters: Floats, x: Floats) -> bool:
 
 @njit(cache=True, nogil=True)
 def _classify(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: Floats, row: int) -> int:
-    """The class (1) of the largest count times point density, of equals the first; probabilities of x into p[row]."""
+    """The class (1) with the largest count times point density; writes the probabilities of x into p[row]."""
     classes, highest, top = stats.shape[0], -np.inf, -np.inf
     best = 0 if classes > 0 else -1
     for k in range(classes):
@@ -245,14 +245,14 @@ def _classify(L: Floats, means: Floats, stats: Floats, x: Floats, z: Floats, p: 
 
 @njit(cache=True, nogil=True)
 def _weigh(s: Gaussians, k: int) -> None:
-    """Log weight of class k; VIGOw adds one by default, for classes that the last windows did not see."""
+    """Set the log weight of class k; VIGOw adds one by default, for classes absent from the last windows."""
     sliding = s.constants[KIND] == VIGOW and s.constants[PAPER] == 0.0 and s.counters[STAGE] == 1.0
     s.stats[k, PRIOR] = math.log(max(s.stats[k, COUNT] + s.stats[k, OLD] + (1.0 if sliding else 0.0), COUNT_MIN))
 
 
 @njit(cache=True, nogil=True)
 def _slide(s: Gaussians) -> None:
-    """VIGOw's window of counts ends and the next begins (Algorithm 4); the first ends as |B| rows, whatever it held."""
+    """Begin VIGOw's next window of counts (Algorithm 4); the first one is rescaled to |B| rows, whatever it held."""
     total = s.stats[:, COUNT].sum()
     share = s.constants[BATCH] / total if s.counters[STAGE] == 0.0 else 1.0
     s.counters[STAGE], s.counters[WINDOW] = 1.0, 0.0
@@ -263,7 +263,7 @@ def _slide(s: Gaussians) -> None:
 
 @njit(cache=True, nogil=True)
 def _leave_building(s: Gaussians) -> bool:
-    """Whether the paper's building step goes on: it ends for all classes at once, when the last one has |B| rows."""
+    """Whether the paper's building step continues; it ends for all classes at once, when the last one has |B| rows."""
     if s.stats[:, ROWS].min() < s.constants[BATCH]:
         return True
     if s.constants[KIND] == VIGOW:
@@ -274,7 +274,7 @@ def _leave_building(s: Gaussians) -> bool:
 
 @njit(cache=True, nogil=True)
 def _test(s: Gaussians, k: int, report: Floats) -> int:
-    """VIGOd's test (12) in ranges and, if enabled, the error-rate test of class k; what fired, and the report."""
+    """Run VIGOd's test (12) in ranges and, if enabled, its error-rate test on class k; returns what fired."""
     beta, n, log = s.stats[k, BETA], s.stats[k, WAITING], s.constants[ERROR_CUT]
     if beta == 0.0:
         return 0
@@ -322,7 +322,7 @@ _FOUND = types.UniTuple(int64, 2)  # type: ignore[no-untyped-call]
 
 @direct(types.void(_ROWS_IN, _CUBE, _CUBE, _TABLE, int64[::1], _TABLE))
 def predict_rows(X: Floats, L: Floats, means: Floats, stats: Floats, value: Ints, p: Floats) -> None:
-    """Classes (n,) and probabilities (n, K) of rows X (n, D) under the present state."""
+    """Write classes (n,) and probabilities (n, K) of rows X (n, D) under the current state."""
     x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
     for i in range(X.shape[0]):
         _load(X, i, x)
@@ -392,7 +392,7 @@ def start_class(s: Gaussians, k: int) -> None:
 
 @njit(types.void(_STATE), cache=True, nogil=True)
 def refresh_densities(s: Gaussians) -> None:
-    """Recompute what depends on beta, nu and counts after they were changed from outside."""
+    """Recompute everything that depends on beta, nu and counts after they were changed from outside."""
     for k in range(s.stats.shape[0]):
         _weigh(s, k)
         _student(s, k)

@@ -1,4 +1,4 @@
-r"""The learner behind VIGO, VIGOd and VIGOw; kernels.py has the paper's equations and the letters.
+r"""The learner behind VIGO, VIGOd and VIGOw; kernels.py has the paper's equations and notation.
 
     class predicted   (1), with c_k N_k(x), N_k the class's Gaussian
     probabilities     p_k ~ c_k t_k(x), t_k the Student-t density that is expected under N_k's posterior (gaussians.py)
@@ -6,7 +6,7 @@ r"""The learner behind VIGO, VIGOd and VIGOw; kernels.py has the paper's equatio
 The two differ for classes with few rows: the class predicted need not be the most probable one.
 
 **VIGOd's tests** are (12), "class_mean", and for ``reset_on: "both"``, with a and b the shares of wrong a-priori labels
-among the beta and the n rows, p of both together, v = p (1 - p), L = ln(2 / .05):
+among the beta and the n rows, p that of both together, v = p (1 - p), L = ln(2 / .05):
 
     error_rate   b - a >= sqrt(2 v L / n_h) + 2 L / (3 n_h)
 
@@ -16,7 +16,7 @@ The error rate sees those.
 **Ranges** are the declared ones and grow when exceeded; without a declaration those of the rows so far. One outlier
 stays in the range and in the class's covariance for good, also in vigow: use ``scaling`` robust.
 
-All rows go through one compiled loop (kernels.py): the same bits however calls are cut.
+All rows go through one compiled loop (kernels.py), so the bits do not depend on how calls are cut.
 """
 
 import math
@@ -39,7 +39,7 @@ ERROR_DELTA = 0.05
 
 
 def nu_max(batch: float, D: int) -> float:
-    """The cap of nu: two windows, and at least one more than the D it starts from."""
+    """The cap of nu: two windows, and at least one window more than the D that it starts from."""
     return max(2.0 * batch, D + batch)
 
 
@@ -173,15 +173,15 @@ class Vigo(RowLearner):
         return ("class_mean", "error_rate") if self.constants[at.ERROR_CUT] else ("class_mean",)
 
     def take_alarms(self) -> list[Alarm]:
-        """Return and clear the alarms of the last learn call, with rows within its block; not part of the state."""
+        """Return and clear the alarms of the last learn call (rows count within its block); not part of the state."""
         taken, self._alarms = self._alarms, []
         return taken
 
     def forget(self) -> None:
-        """Forget most of the past at once: no class counts for more than |B| rows in its mean and |B| beyond D (2 |B|
-        if that is more) in its covariance, nor all classes together in the class prior, and every class is in its
-        building step again, where mistakes update it. VIGOw, which never counts more than that, forgets down to a
-        quarter of it. This changes no density's place or shape; the rows that follow move it sooner.
+        """Forget most of the past at once: a class then counts for at most |B| rows in its mean, its nu is at most
+        ``nu_max``, and all classes together count for at most |B| rows in the class prior. Every class is in its
+        building step again, where mistakes update it. VIGOw, whose windows are that short anyway, uses |B| / 4 here.
+        No mean or covariance changes; the rows that follow move them sooner.
         """
         stats, batch = self.stats, float(self.constants[at.BATCH])
         if self.kind == at.VIGOW:
