@@ -1,7 +1,7 @@
 """Prequential metrics: score each prediction that was made before its label arrived.
 
 ``ClassificationMetrics`` and ``RegressionMetrics`` are state machines with the same verbs (absorb, mark, report,
-headline, quality, baselines, to_arrays, load_arrays); the metrics of just one batch are here, too.
+headline, quality, baselines, to_arrays, load_arrays); the metrics of a single batch are here, too.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ __all__ = ["ClassificationMetrics", "Quality", "RegressionMetrics", "classificat
 def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header:
     """Accuracy, kappa and log loss over n rows.
 
-    From class indices (n,), where -1 means no prediction: the row is unscored; and probabilities (n,) of the true
-    label, or NaN.
+    ``predicted`` and ``truth`` are class indices (n,), -1 for a row without a prediction, which is unscored; ``p_true``
+    (n,) are the probabilities of the true labels, or NaN.
     """
     scored = predicted != NOTHING
     predicted, truth, p_true = predicted[scored], truth[scored], p_true[scored]
@@ -39,7 +39,7 @@ def classification_batch(predicted: Ints, truth: Ints, p_true: Floats) -> Header
 
 
 def regression_batch(predicted: Floats, truth: Floats) -> Header:
-    """Squared and absolute error, r2, bias and median absolute error over n rows; NaN predicts nothing: unscored."""
+    """Squared and absolute error, r2, bias and median absolute error over n rows; rows predicted NaN are unscored."""
     scored = ~np.isnan(predicted)
     predicted, truth, counts = predicted[scored], truth[scored], {"rows": len(scored)}
     if not scored.all():

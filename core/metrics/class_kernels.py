@@ -1,27 +1,27 @@
 """How scored rows of a classifier are counted, compiled.
 
-A row of probabilities q (K,) of all labels, with the answer ``a`` and the label ``y`` that came, is reduced to facts:
+A row with probabilities q (K,) of all labels, the answer ``a`` and the true label ``y`` is reduced to facts:
 
-    LOSS         0 where a = y, else 1
+    LOSS         0 if a = y, else 1
     P_TRUE       q_y
     BRIER        sum_k (q_k - [k = y])^2
     CONFIDENCE   q_a, the probability of the answer; NaN for a label that is no longer known
     SCORE        q_1, the score of the second label
 
-Where K = 1, what is missing to 1 belongs to a label not known yet, the second one. All facts are NaN for a row without
-an answer. Of each span (all rows, the window, all rows fading) is counted
+If K = 1, the rest of the probability belongs to a second label, not known yet. All facts are NaN for a row without an
+answer. Each span (all rows, the window, all rows fading) has these counts:
 
-    sums       (SUMS,)     rows, right ones and losses; behind them the bins of the reliability
+    sums       (SUMS,)     rows, right ones and losses; then the bins of the reliability
     tallies    (3, K)      of each class: its labels, its answers, its right answers
     confusion  (S, S)      rows by true class (first) and answer, at the *places* of the classes
     scores     (2, B)      rows of the first and the second class by SCORE; only up to two classes
 
-Overall, a row counts 1. Fading, it counts ``WEIGHT``, which a row divides by the factor (0.999); every 1000 rows weight
-and counts are divided by it. The window is counted from the ring whenever it is asked for.
+Overall, a row counts 1. In the fading span it counts ``WEIGHT``, which each row divides by the factor (0.999); every
+1000 rows, weight and counts are divided by the weight. The window is counted from the ring on request.
 
-Up to 50 classes have a place each. Of more, 50 do, and all others share the last one: the first 50 to begin with, and a
-class seen more than twice as often as the rarest one with a place takes that over. The counts of the rarest then move
-to the shared place, where earlier rows of the other remain.
+Up to 50 classes have a place each. With more, the first 50 have places and all others share the last one, until a
+class is seen more than twice as often as the rarest one with a place and takes that place over. The counts of the
+rarest then move to the shared place, where the earlier rows of the other class remain.
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ from core.contract import CLASSES_IN, CUBE, ROWS_IN, TABLE, VECTOR, Floats, Ints
 from core.metrics.prequential import RESCALED, ROWS, STRIDE, add_point
 from core.numerics.rows import times_number
 
-P_MIN: Final = 1e-15  # probabilities below count as this much in the log loss, which is then at most 34.5
+P_MIN: Final = 1e-15  # smaller probabilities count as this much in the log loss, which is then at most 34.5
 PLACES_MAX: Final = 50  # most classes with their own row in the confusion
 BINS: Final = 10  # bins of the reliability, of equal width
 SCORE_BINS: Final = 384  # bins of the scores, of equal width in log-odds, the outermost open
@@ -58,7 +58,7 @@ RING: Final = 7
 NOTHING: Final = -1
 """No label was known, so there was no prediction. A baseline then predicts the first class, as a model does."""
 GONE: Final = -2  # the predicted label is no longer known
-AS_NOW: Final = -3  # the prediction of a baseline is not known: its present one counts instead
+AS_NOW: Final = -3  # the prediction of a baseline is not known: its current one is used instead
 
 
 @njit(cache=True, nogil=True)
@@ -139,7 +139,7 @@ def _count(
 
 @njit(cache=True)
 def _note(row: Floats, guess: int, y: int, facts: Floats, i: int, baselines: Ints, s: Floats) -> None:
-    """Write what is known of a row into the ring, before its label is seen."""
+    """Write a row into the ring, before its label is counted."""
     row[GUESS], row[TRUTH], row[FLAGS] = guess, y, 0.0
     for baseline in range(2):
         answer = int(s[LAST + baseline])
@@ -233,7 +233,7 @@ def absorb(
 ) -> bool:  # fmt: skip
     """Score rows one by one; False, with nothing changed, if an index or a probability is out of range.
 
-    The rows are as ``ClassificationMetrics.absorb`` has them, then come the arrays of its state and its fading factor.
+    The rows are those of ``ClassificationMetrics.absorb``; the arrays of its state and its fading factor follow.
     """
     K = classes.shape[1]
     if not _possible(predicted, truth, facts, baselines, K):
@@ -265,6 +265,6 @@ def absorb(
 def count_window(
     ring: Floats, width: int, places: Floats, sums: Floats, tallies: Floats, confusion: Floats, scores: Floats
 ) -> None:
-    """Count the first rows of the ring in a span of zeros: see above."""
+    """Count the first ``width`` rows of the ring in the arrays of a span, which are zeros before."""
     for i in range(width):
         _count(ring[i], 1.0, sums, tallies, places, confusion, scores)

@@ -7,18 +7,18 @@
     log_loss            mean of -ln max(p, 1e-15), p the probability of the true label
     brier               mean of sum_k (p_k - [k is the label])^2; up to two classes half of it: (p_1 - [1 is it])^2
     ece                 sum over the bins of the reliability of |right - sum of p| / rows, p given to the answer
-    roc_auc             share of pairs of a row of each class in which the second class's row has the higher score
+    roc_auc             share of pairs, one row of each class, in which the second class's row has the higher score
     average_precision   sum over falling scores of (gain in recall)(precision), for the second class
-    costs               with class costs: sum_k c_k (n_k - r_k) / n, n_k the rows of label k, r_k the right ones of
-                        them; and of the constant answer j, (sum_k c_k n_k - c_j n_j) / n, the least of all j
+    costs               with class costs: sum_k c_k (n_k - r_k) / n, n_k the rows of label k, r_k those answered
+                        right; and for a constant answer j, (sum_k c_k n_k - c_j n_j) / n, the least over all j
 
-``roc_auc`` and ``average_precision`` replace each score by the middle of its bin: they are exact except for rows of one
-bin, which count as equal. The cheapest constant prediction is known only in hindsight, so it is at least as hard a
+``roc_auc`` and ``average_precision`` replace each score by the middle of its bin: they are exact except that rows in
+one bin count as equal. The cheapest constant prediction is known only in hindsight, so it is at least as hard a
 baseline as any chosen beforehand; a model with costs is judged by it, not by its accuracy, which it gives up where
-errors are cheap. A number without rows is None.
+errors are cheap. A score without rows is None.
 
-There are two baselines: ``no_change`` predicts the latest known label, ``majority`` the most frequent one (of equally
-frequent ones that of lowest index); before any label both predict the first class. Both predict when the model does:
+There are two baselines: ``no_change`` predicts the latest known label, ``majority`` the most frequent one (the one
+with the lowest index if several are); before any label both predict the first class. Both predict when the model does:
 for a tracked row, whose label arrives late, when the client got its answer.
 
 A row that could not be predicted, because no label was known, is *unscored*: it counts neither as right nor as wrong,
@@ -38,14 +38,14 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 
 CountArrays = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats]
 """The arrays of a state, from the scalars to the history."""
-AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)  # the predictions of the baselines: for all rows, their present ones
+AS_THEY_ARE = np.empty((0, 2), dtype=np.int64)  # the baselines' predictions: the current ones, for all rows
 OTHER = "other"  # the label of all classes that share the last row of the confusion
 NO_SCORES: Header = {"score": None, "baseline": None}
 NO_COSTS: Header = {"mean": None, "constant": None, "label": None}
 
 
 class ClassSpan(NamedTuple):
-    """What is counted of one span (``class_kernels``); ``whole``: rows are counted, not weighed."""
+    """The counts of one span (``class_kernels``); ``whole``: rows are counted, not weighted."""
 
     sums: Floats  # (SUMS,)
     tallies: Floats  # (3, K)
@@ -65,12 +65,12 @@ class ClassSpan(NamedTuple):
 
     @property
     def calibration_error(self) -> float:
-        """The ece; NaN where no probabilities were scored."""
+        """The ece; NaN if no probabilities were scored."""
         rows, p, right = self.reliability.T
         return _ratio(float(np.abs(right - p).sum()), rows.sum())
 
     def rows(self, count: float) -> float | int:
-        """A number of rows; a sum of fading weights is rounded, so that tables can be read."""
+        """A number of rows; a sum of fading weights is rounded, so that tables stay readable."""
         return int(count) if self.whole else round(float(count), DIGITS)
 
     def report(self, labels: Sequence[Any], keys: Sequence[str], costs: Floats | None) -> Header:
@@ -108,7 +108,7 @@ class ClassSpan(NamedTuple):
 
     @property
     def _shown(self) -> Ints:
-        """The classes that have a place of their own, by index."""
+        """The classes that have their own place, by index."""
         return np.flatnonzero(self.places < at.PLACES_MAX)
 
     def _per_class(self, keys: Sequence[str]) -> Header:
@@ -124,7 +124,7 @@ class ClassSpan(NamedTuple):
         return found
 
     def _confusion(self, labels: Sequence[Any]) -> Header:
-        """Counts by true label (rows) and answer (columns); behind the classes shown, all others."""
+        """Counts by true label (rows) and answer (columns); the classes shown come first, then one for all others."""
         classes = self._shown
         others = len(classes) < len(self.places)
         order = [*self.places[classes].tolist(), *([at.PLACES_MAX] if others else [])]
@@ -187,16 +187,16 @@ class ClassificationMetrics(PrequentialMetrics):
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
         Args:
-            predicted: int64 (n,), index of the a-priori prediction; ``NOTHING`` (-1) where there was no answer,
-                ``GONE`` where its label is no longer known.
-            truth: int64 (n,), index of the label that came.
+            predicted: int64 (n,), index of the a-priori prediction; ``NOTHING`` (-1) if there was no answer,
+                ``GONE`` if its label is no longer known.
+            truth: int64 (n,), index of the true label.
             facts: (FACTS, n), facts about the probabilities; see ``class_kernels``.
             classes: number of classes known; never fewer than before.
             baselines: int64 (n, 2), what ``no_change`` and ``majority`` predicted then: an index, ``NOTHING``,
-                ``GONE``, or ``AS_NOW``; or (0, 2): as now for all rows.
+                ``GONE``, or ``AS_NOW``; or (0, 2): what they predict now, for all rows.
 
         Raises:
-            ValueError: other shapes, indices out of range, negative or infinite probabilities; nothing changed.
+            ValueError: other shapes, indices out of range, negative or infinite probabilities; nothing changes.
         """
         n, sound = len(truth), facts.shape == (at.FACTS, len(truth)) and classes >= self.classes
         if len(predicted) != n or len(baselines) not in {0, n} or not sound:
@@ -207,14 +207,14 @@ class ClassificationMetrics(PrequentialMetrics):
         self.counted(arrays, n)
 
     def arrays(self, more: int, classes: int) -> CountArrays:
-        """What ``class_kernels.absorb`` counts rows in, with room for more of them, and for so many classes."""
+        """The arrays in which ``class_kernels.absorb`` counts rows, with room for ``more`` rows and for ``classes``."""
         by_class = self.by_class, self.confusion, self.scores
         if classes > self.by_class.shape[1]:
             by_class = _with_classes(*by_class, classes)
         return self.scalars, self.sums, *by_class, *self.room(more)
 
     def counted(self, arrays: CountArrays, rows: int) -> None:
-        """Continue with ``arrays``, which hold this many counted rows."""
+        """Continue with ``arrays``, in which this many more rows are counted."""
         _, _, self.by_class, self.confusion, self.scores, self.ring, self.history = arrays
         self.rows += rows
 
@@ -228,7 +228,7 @@ class ClassificationMetrics(PrequentialMetrics):
         return int(self.scalars[at.LAST]), int(self.scalars[at.LEADER])
 
     def headline(self, costs: Floats | None = None) -> Header:
-        """The overall accuracy and that of the better baseline; with costs the mean ones, too."""
+        """The overall accuracy and that of the better baseline; with costs, also both mean costs."""
         scored, right, *baselines = self.sums[0, [at.SCORED, at.RIGHT, at.NO_CHANGE, at.MAJORITY]].tolist()
         found = {"score": right / scored, "baseline": max(baselines) / scored} if scored else NO_SCORES
         cost = None if costs is None else mean_cost(self.by_class[at.OVERALL : at.FADED], costs)
@@ -239,8 +239,8 @@ class ClassificationMetrics(PrequentialMetrics):
     ) -> Header:
         """The answer of ``GET /models/{name}/metrics``; undefined numbers are None.
 
-        ``labels``: of all classes that are known, None for their indices; ``keys``: the labels as JSON keys; ``costs``:
-        (at least K,) of missing each of them, None: not reported.
+        ``labels``: those of all known classes, None for their indices; ``keys``: the labels as JSON keys; ``costs``:
+        (at least K,) what missing each class costs, None: not reported.
         """
         if labels is None:
             labels = range(self.classes)
@@ -260,7 +260,7 @@ class ClassificationMetrics(PrequentialMetrics):
         return Quality(accuracy, baseline, ratio, window.calibration_error, int(self.sums[0, at.UNSCORED]))
 
     def _span(self, faded: int) -> ClassSpan:
-        """Copies of what is counted of all rows, each as one or ``faded``."""
+        """Copies of the counts of all rows, each counted as one or ``faded``."""
         weight, start = self.scalars[at.WEIGHT] if faded else 1.0, at.FADED if faded else at.OVERALL
         held = self.sums[faded], self.by_class[start : start + 3], self.confusion[faded], self.scores[faded]
         sums, tallies, confusion, scores = (counts / weight for counts in held)
@@ -268,7 +268,7 @@ class ClassificationMetrics(PrequentialMetrics):
 
     @property
     def _window(self) -> ClassSpan:
-        """What is counted of the rows in the ring."""
+        """The counts of the rows in the ring."""
         found = self._span(0)
         for counts in found[:4]:
             counts.fill(0.0)
@@ -297,12 +297,12 @@ class ClassificationMetrics(PrequentialMetrics):
 
 
 def _sizes(classes: int) -> tuple[int, int]:
-    """Places in the confusion of so many classes, and bins of the scores: there are some up to two classes."""
+    """Places in the confusion of so many classes, and bins of the scores, which exist only up to two classes."""
     return min(classes, at.PLACES_MAX + 1), at.SCORE_BINS if 0 < classes <= 2 else 0
 
 
 def _with_classes(classes: Floats, confusion: Floats, scores: Floats, count: int) -> tuple[Floats, Floats, Floats]:
-    """The arrays by class, larger, for so many classes."""
+    """The arrays by class, enlarged to ``count`` classes."""
     before, size, (places, bins) = classes.shape[1], confusion.shape[1], _sizes(count)
     wider = np.zeros((at.CLASS_ROWS, count))
     wider[:, :before] = classes
@@ -313,13 +313,13 @@ def _with_classes(classes: Floats, confusion: Floats, scores: Floats, count: int
 
 
 def kappa(accuracy: float, labels: Floats, guesses: Floats) -> float:
-    """Beyond the chance agreement of the marginals (K,) and (K,); NaN without rows."""
+    """Accuracy beyond the chance agreement of the marginals (K,) and (K,); NaN without rows."""
     total = labels.sum()
     return at.beyond_chance(accuracy, float(labels / total @ (guesses / total))) if total else np.nan
 
 
 def balanced_accuracy(labels: Floats, hits: Floats) -> float:
-    """The mean recall of the classes that have labels, from counts (K,) and (K,); NaN where there are none."""
+    """The mean recall of the classes that have labels, from counts (K,) and (K,); NaN if there are none."""
     there = labels > 0
     return float((hits[there] / labels[there]).mean()) if there.any() else np.nan
 
@@ -327,14 +327,14 @@ def balanced_accuracy(labels: Floats, hits: Floats) -> float:
 def mean_cost(tallies: Floats, costs: Floats) -> tuple[float, float, int] | None:
     """Costs per row of a span with tallies (3, K), for costs (at least K,) of missing each label; None without rows.
 
-    Those of the answers; those of the cheapest constant answer; which one that is, of equals the first.
+    Returns the cost of the answers, that of the cheapest constant answer, and the (first) answer that is cheapest.
     """
     labels, _, hits = tallies
     costs = costs[: len(labels)]
     rows = float(labels.sum())
     if rows == 0.0:
         return None
-    unit = float(costs.max())  # sums of costs themselves may be too large for a number
+    unit = float(costs.max())  # sums of the costs themselves may overflow
     shares = costs / unit
     at_stake = shares * labels
     answer = int(np.argmax(at_stake))

@@ -36,7 +36,7 @@ def exceeds(s: float, v: float, sequences: int = 1) -> bool:
 
 
 def radius(v: float, sequences: int = 1) -> float:
-    """u(v), at half of ``ALPHA`` / sequences: S is within it of the sum of the means."""
+    """u(v), at half of ``ALPHA`` / sequences: S differs from the sum of the means by at most this."""
     low, high, enough = 0.0, 1.0, _ENOUGH + math.log(sequences)
     while _log_mixture(high, v) < enough:
         low, high = high, 2.0 * high
@@ -59,7 +59,7 @@ def _log_mixture(s: float, v: float) -> float:
 
 @cache
 def load() -> ModuleType:
-    """Import what only comparisons need, once; it takes some hundredths of a second."""
+    """Import SciPy's functions, which only comparisons need, once; this takes a few hundredths of a second."""
     from scipy import special  # noqa: PLC0415
 
     found: ModuleType = special

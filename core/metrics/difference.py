@@ -12,11 +12,11 @@ equal; errors of more than two deviations of the labels count as two. The interv
 
     V = max( sum of d^2,  n / L times the variance of the sums of d over batches of L rows, L = 32, 256, 1024 )
 
-is the sum of squares where rows are as good as independent; where differences keep their sign for a while, as in
-streams that drift, the sums of batches vary more, and widen the interval. Numbers are shown in units of the loss: times
-max c, of a regression times b as it is now. Clipped errors hide what few rows cost. So the mean of e1^2 - e2^2, not
-clipped, is kept as well: while it is below 0, ``favours_second`` is not true. The first 20 labels do not count in it,
-as predictions are not held to the range of the labels yet.
+is the sum of squares if rows are practically independent; if differences keep their sign for a while, as in streams
+that drift, the sums of batches vary more and widen the interval. Numbers are shown in units of the loss: times max c,
+for a regression times the current b. Clipping hides the cost of a few bad rows, so the unclipped mean of e1^2 - e2^2
+is kept as well: while it is below 0, ``favours_second`` is not true. The first 20 labels do not count in it, because
+predictions are not held to the range of the labels yet.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ _SCALARS = _GAIN + 1
 
 @njit(f"void({NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, f8[::1])", cache=True)
 def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
-    """Compare the losses (n,) of two learners, row by row; NaN where one of them made no prediction."""
+    """Compare the losses (n,) of two learners, row by row; NaN if one of them made no prediction."""
     for i in range(first.shape[0]):
         bound = 1.0
         if truth.shape[0]:
@@ -59,7 +59,7 @@ def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
         s[_SUM] += d
         s[_SQUARES] += d * d
         if truth.shape[0] == 0 or s[_LABELS] > GAIN_ROWS:
-            s[_GAIN] += (first[i] - second[i] - s[_GAIN]) / s[_ROWS]  # a mean: sums of capped errors may be too large
+            s[_GAIN] += (first[i] - second[i] - s[_GAIN]) / s[_ROWS]  # a mean: sums of capped errors may overflow
         for k in range(len(BATCHES)):
             at = _BATCHES + 2 * k
             s[at] += d
@@ -81,13 +81,13 @@ class PairedDifference(Holder):
 
     def __init__(self) -> None:
         self.scalars = np.zeros(_SCALARS)
-        load()  # here, where others do not wait for it
+        load()  # here, where no row waits for it
 
     def absorb(self, first: Floats, second: Floats, truth: Floats = NO_NUMBERS) -> None:
         """Compare n rows in order. A block leaves the same bits as its rows one at a time.
 
-        By the losses (n,) of both learners, 0 to 1 or squared errors, NaN without a prediction; ``truth``: (n,) the
-        numbers that came, (0,) for a classification.
+        ``first`` and ``second`` are the losses (n,) of both learners, 0 to 1 or squared errors, NaN without a
+        prediction; ``truth``: (n,) the true numbers, (0,) for a classification.
         """
         _absorb(first, second, truth, self.scalars)
 
@@ -116,7 +116,7 @@ class PairedDifference(Holder):
         return self.rows >= ROWS_MIN and s[_GAIN] >= 0.0 and exceeds(float(s[_SUM]), self._spread, of)
 
     def interval(self, of: int = 1) -> tuple[float, float]:
-        """The interval, of d; ``of`` as in ``favours_second``."""
+        """The interval of d; ``of`` as in ``favours_second``."""
         n, total, reach = max(self.rows, 1), float(self.scalars[_SUM]), radius(self._spread, of)
         return max(-1.0, (total - reach) / n), min(1.0, (total + reach) / n)
 

@@ -1,4 +1,4 @@
-"""The median of absolute errors from bounded counts: log-spaced bins, of which only those in use are held.
+"""The median of absolute errors from bounded counts in log-spaced bins, of which only those in use are kept.
 
 An error |e| = m 2^x with m in [1, 2) lies in octave x, which is cut into 16 bins of equal width:
 
@@ -40,7 +40,7 @@ def bin_of(error: float) -> int:
 
 
 def covering(counts: Floats, first: int, sizes: Floats) -> tuple[Floats, int]:
-    """The counts of the octaves from ``first`` on, with room for some |e| (n,) that are not all 0; the first octave."""
+    """The counts of the octaves from ``first`` on, extended to cover |e| (n,), not all 0; and their first octave."""
     counted = np.minimum(sizes[sizes >= _LEAST], _MOST)
     octaves = np.minimum(np.frexp(counted)[1] - 1 - _LOWEST, OCTAVES - 1)
     low, high, held = int(octaves.min()), int(octaves.max()), (counts.shape[1] - 1) // PER_OCTAVE
@@ -55,7 +55,7 @@ def covering(counts: Floats, first: int, sizes: Floats) -> tuple[Floats, int]:
 
 def median(counts: Floats, first: int, mean: float) -> float:
     """The median of the errors counted (1 + 16 k,), whose exact mean is given; NaN if there are none, or it is unknown:
-    in the last bin, or where all errors are below the first one but not 0.
+    in the last bin, or if all errors are below the first bin but not 0.
     """
     total = counts.sum()
     if not total:

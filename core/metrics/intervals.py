@@ -16,18 +16,18 @@ steps gamma_k; beta is the least share with which the interval would have missed
 
 The weights choose how fast a moves. The mean of the experts may miss more or fewer rows than each of them does, and a
 ring of residuals has a largest one; c is ACI itself, for the a in use. One side of an interval may be wider: a model
-that lags behind has errors of one sign. It holds its prediction, and an interval of a higher level holds that of a
-lower one. Five levels adapt; the a of the others lie between theirs.
+that lags behind has errors of one sign. An interval contains its prediction, and that of a higher level contains that
+of a lower one. Five levels adapt; the a of other levels is interpolated.
 
 Source: Gibbs, Candes: Adaptive Conformal Inference Under Distribution Shift, NeurIPS 2021 (ACI); Conformal Inference
 for Online Prediction with Arbitrary Distribution Shifts, JMLR 25(162), 2024 (Algorithm 1: DtACI, its eta and sigma).
 
 Departures
-- An a below 2/(n + 1) would ask for an infinite interval; the largest residuals of the ring are used. There is no
-  interval of a level before its tails have a quantile: t (n + 1) >= 2.
+- An a below 2/(n + 1) would ask for an infinite interval; the largest residuals of the ring are used. A level has
+  no interval until its tails have a quantile: t (n + 1) >= 2.
 - The experts' mean is used instead of a drawn expert, so that the same log gives the same intervals; c is not in DtACI.
 - A tracked row's residual is that of the prediction that was served, and its coverage that of the intervals served
-  with it; but a learns from its present value when the label arrives. Many late misses of one change would otherwise
+  with it; but a learns from its current value when the label arrives. Otherwise many late misses of one change would
   each widen the intervals again.
 """
 
@@ -49,7 +49,7 @@ SHARE: Final = 0.001  # sigma: the share of their weights that the experts of a 
 SHIFT_STEP: Final = 0.002  # Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``
 SHIFT_MAX: Final = 0.5
 NOT_TRACKED: Final = math.inf
-"""Replaces the first returned bound of a row that was not tracked: its intervals are the present ones."""
+"""Replaces the first returned bound of a row that was not tracked: its intervals are the current ones."""
 # What is known of each level: c; rows with an interval, rows that it covered, and both with fading weights.
 SHIFT, OFFERED, COVERED, FADING_OFFERED, FADING_COVERED = 0, 1, 2, 3, 4
 LEVEL_COLUMNS: Final = 5
@@ -64,7 +64,7 @@ _STEPS = np.array(STEPS)
 
 @njit("i8(f8)", cache=True)
 def rows_needed(level: float) -> int:
-    """Residuals from which on both tails of a level have a quantile: (1 - level) (n + 1) / 2 >= 1."""
+    """The number of residuals from which both tails of a level have a quantile: (1 - level) (n + 1) / 2 >= 1."""
     return math.ceil(2.0 / (1.0 - level) - 1.0 - 1e-9)
 
 
@@ -118,7 +118,7 @@ def _bounds(
 
 @njit(cache=True)
 def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float, outside: bool) -> None:
-    """One row of a level, after a row that every a below beta would have covered, and that was outside or not."""
+    """Adapt a level to a row that every a below beta would have covered; ``outside``: its interval missed the row."""
     target, total = 1.0 - _LEVELS[j], 0.0
     for k in range(_STEPS.shape[0]):
         spare = beta - alphas[j, k]
@@ -134,7 +134,7 @@ def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float,
 
 @njit(cache=True)
 def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
-    """Insert a number into the first n, which ascend; if the ring is full, it replaces ``out``."""
+    """Insert a number into the first n, which are in ascending order; if the ring is full, it replaces ``out``."""
     full = n == RING
     free = np.searchsorted(ordered[:n], out) if full else n
     while free > 0 and ordered[free - 1] > value:
@@ -222,7 +222,7 @@ class Intervals(Holder):
         """Score n rows in order, and learn their residuals. A block leaves the same bits as its rows one at a time.
 
         Predictions and numbers are (n,). ``served``: (n, L, 2) the intervals of tracked rows, see ``returned_bounds``;
-        None: none was tracked. Raises ``ValueError`` where a number is not finite; nothing changed.
+        None: none was tracked. Raises ``ValueError`` if a number is not finite; nothing changes then.
         """
         arrays = self.arrays(len(truth))
         served = NONE_TRACKED if served is None else served
@@ -231,7 +231,7 @@ class Intervals(Holder):
         self.counted(arrays, len(truth))
 
     def arrays(self, more: int) -> ResidualArrays:
-        """What ``absorb_residuals`` learns rows in, with room for more of them."""
+        """The arrays in which ``absorb_residuals`` learns rows, with room for ``more`` rows."""
         ordered, residuals, bits, after = self._ordered, self.residuals, self.bits, self.rows + more
         if len(bits) < self.window or len(residuals) < RING:
             ordered, residuals = grown(ordered, after, RING), grown(residuals, after, RING)
@@ -239,7 +239,7 @@ class Intervals(Holder):
         return self.alphas, self.weights, self.levels, ordered, residuals, bits
 
     def counted(self, arrays: ResidualArrays, rows: int) -> None:
-        """Continue with ``arrays``, which hold this many learned rows."""
+        """Continue with ``arrays``, in which this many more rows are learned."""
         _, _, _, self._ordered, self.residuals, self.bits = arrays
         self.rows += rows
 
@@ -249,7 +249,7 @@ class Intervals(Holder):
         return np.asarray(_bounds(predicted, levels, *adaptive, self._ordered, min(self.rows, RING)))
 
     def around(self, predicted: Floats, level: float) -> Floats | None:
-        """The intervals (n, 2) of a level, above 0 and at most ``LEVEL_MAX``, as of ``bounds``; None: none yet."""
+        """The intervals (n, 2) of a level, above 0 and at most ``LEVEL_MAX``, as in ``bounds``; None: none yet."""
         if self.rows < rows_needed(level):
             return None
         return np.ascontiguousarray(self.bounds(predicted, np.array([level]))[:, 0])
@@ -283,9 +283,9 @@ class Intervals(Holder):
 
 
 def returned_bounds(served: Sequence[IntervalBounds | None]) -> Floats:
-    """What ``Intervals.absorb`` takes of rows some of which were tracked: (n, L, 2).
+    """The argument ``served`` of ``Intervals.absorb``, (n, L, 2), for rows some of which were tracked.
 
-    Of the intervals that each row was served with; None: none; (): it was not tracked.
+    Made from the intervals that each row was served with; None: it had none; (): it was not tracked.
     """
     returned = np.full((len(served), len(LEVELS), 2), np.nan)
     for row, given in enumerate(served):

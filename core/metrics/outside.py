@@ -2,8 +2,8 @@ r"""How a model outside Onepass does on the rows for which it made a prediction:
 
 In each of the three spans of the metrics (core.metrics.prequential) a row that it predicted counts with its loss: 0/1
 for classes, e^2 and |e| for numbers. On the same rows its loss is compared with the model's (core.metrics.difference):
-served minus model, so that above 0 the model is better. From the first row of a multiple of 100 at which the interval
-lies on one side of 0, until it no longer does, that side counts as ahead.
+served minus model, so that above 0 the model is better. The interval is checked at every row number divisible by 100;
+while it lies on one side of 0, that side counts as ahead.
 """
 
 from typing import Any, ClassVar
@@ -18,8 +18,8 @@ from core.numerics.rows import capacity, grown
 from core.state.envelope import Nested
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
-LOOK_EVERY, COMPARED_MIN = 100, 200  # rows between two looks at the interval, and rows compared before one is ahead
-FADED_MIN = 1e-290  # fading sums end below it: rounded, they would come to stand still, and to wrong means
+LOOK_EVERY, COMPARED_MIN = 100, 200  # rows between two checks of the interval, and rows compared before one is ahead
+FADED_MIN = 1e-290  # smaller fading sums become 0: rounding would stop their fading and spoil the means
 ROWS, SCORED, FADED, AHEAD, SINCE, SUMS = range(6)
 _SCALARS = SUMS + 4
 
@@ -28,9 +28,9 @@ class _Losses(Holder):
     """Sums over all rows, and the losses of the window.
 
     State:
-        scalars  rows; those that were predicted, as they are and fading; who is ahead (1 the model, -1 served) since
-                 which row; means of the two losses, and fading sums
-        ring     the losses of the last rows, (rows, 2), NaN where there was no prediction
+        scalars  rows; rows predicted, counted and fading; who is ahead (1 the model, -1 served) and since which row;
+                 means of the two losses, and fading sums
+        ring     the losses of the last rows, (rows, 2), NaN if there was no prediction
     """
 
     layout: ClassVar = Layout(
@@ -50,7 +50,7 @@ class _Losses(Holder):
         self.scalars, self.ring = np.zeros(_SCALARS), np.full((capacity(0, window), 2), np.nan)
 
     def absorb(self, losses: Floats) -> None:
-        """Losses (n, 2), NaN for a row without a prediction."""
+        """Add losses (n, 2), NaN for a row without a prediction."""
         s = self.scalars
         self.ring = grown(self.ring, int(s[ROWS]) + len(losses), self._window)
         for row in losses:
@@ -83,7 +83,7 @@ class _Losses(Holder):
 
 
 class OutsideScores(Nested):
-    """The scores of the outside model, a state machine over the model's rows since the first that it predicted.
+    """The scores of the outside model, a state machine over the model's rows since its first prediction.
 
     ``difference`` is served minus model, in the losses of the task.
     """
@@ -97,7 +97,7 @@ class OutsideScores(Nested):
         """Score n rows, which come after ``before`` rows of the model. A block leaves the bits of its rows.
 
         ``losses`` (n, 2) are those of the outside model, NaN without a prediction; ``paired`` has its losses and the
-        model's, each (n,), as they are compared; ``truth`` (n,) the numbers that came, (0,) for classes.
+        model's, each (n,), as they are compared; ``truth`` (n,) the true numbers, (0,) for classes.
         """
         self._losses.absorb(losses)
         for part in chunks(before, LOOK_EVERY, len(losses)):
@@ -113,12 +113,12 @@ class OutsideScores(Nested):
             s[AHEAD], s[SINCE] = ahead, row if ahead else 0.0
 
     def compare_anew(self) -> None:
-        """Restart the comparison, with another model or in other losses."""
+        """Restart the comparison, because the model or the losses are others now."""
         self.difference = PairedDifference()
         self._losses.scalars[[AHEAD, SINCE]] = 0.0
 
     def figures(self, regression: bool) -> dict[str, Header]:
-        """What baselines show of each span."""
+        """The scores of each span, as baselines show them."""
         if regression:
             return {span: {"mse": number(m[0]), "mae": number(m[1])} for span, m in self._losses.means().items()}
         return {span: {"accuracy": number(1.0 - m[0])} for span, m in self._losses.means().items()}
@@ -136,7 +136,7 @@ class OutsideScores(Nested):
 
 
 def number_losses(predicted: Floats, truth: Floats) -> Floats:
-    """e^2 and |e| of n numbers, (n, 2), each error capped; NaN where there is no prediction."""
+    """e^2 and |e| of n numbers, (n, 2), each error capped; NaN if there is no prediction."""
     with np.errstate(over="ignore"):
         size = np.minimum(np.abs(predicted - truth), ERROR_MAX)
     return np.column_stack([size * size, size])

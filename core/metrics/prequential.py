@@ -1,7 +1,7 @@
 """What the prequential metrics of both tasks share: the three spans, the history, the marks and the state.
 
 Every row is scored in three spans: all rows (``overall``), the last ones (``window``), and all rows with a weight that
-fades by a factor a row (``fading``). A state has at least these arrays:
+fades by a factor per row (``fading``). A state has at least these arrays:
 
     scalars  running sums; the row count first, the stride and the number of points of the history last
     ring     what the window needs of each of its rows
@@ -55,8 +55,8 @@ def add_point(s: Floats, history: Floats, metrics: Floats) -> None:
 class Quality(NamedTuple):
     """How well a model did in its window, comparable between models, for monitoring; NaN where unknown.
 
-    The ratio is that of the model's error and its best baseline's: of the shares of wrong rows; with class costs of the
-    costs, the baseline being the best single label in hindsight; or of the mean squared errors on the baseline's rows.
+    ``error_ratio`` divides the model's error by its best baseline's. The error is the share of wrong rows; with class
+    costs the mean cost, with the best single label in hindsight as baseline; or the mse on the baseline's rows.
     """
 
     score: float  # accuracy, or mean squared error
@@ -85,7 +85,7 @@ class Marks:
     def add(self, mark: Header) -> None:
         """Add a mark at the latest row. Beyond the bound, the one whose neighbours are closest together is dropped.
 
-        The first and the latest always stay; of equals the oldest is dropped.
+        The first and the latest always stay; if several are equal, the oldest is dropped.
         """
         self.kept.append(mark)
         if len(self.kept) > MARKS_MAX:
@@ -95,7 +95,7 @@ class Marks:
             self.thinned += 1
 
     def to_header(self) -> Header:
-        """The marks as JSON-able scalars, their keys in one order: a model that was loaded answers the same bytes."""
+        """The marks as JSON-able scalars, keys in a fixed order: a model that was loaded answers the same bytes."""
         marks = [{"row": mark["row"], "kind": mark["kind"], **dict(sorted(mark.items()))} for mark in self.kept]
         return {"marks": marks, "marks_thinned": self.thinned}
 
@@ -116,7 +116,7 @@ class Marks:
 class PrequentialMetrics(Holder):
     """Metrics as a state machine over scored rows; each task adds ``absorb``, ``baselines`` and the reports.
 
-    ``window`` is the number of rows in the window, ``fading`` the weight that a row keeps with each row after it.
+    ``window`` is the number of rows in the window, ``fading`` the factor of a row's weight with each later row.
     """
 
     POINT: ClassVar[tuple[str, ...]]
@@ -136,7 +136,7 @@ class PrequentialMetrics(Holder):
         self._marks.add({"row": row, "kind": kind, **extra})
 
     def hand_marks(self, other: "PrequentialMetrics") -> None:
-        """Move the marks to the metrics that continue for the model; these start with none."""
+        """Move the marks to the metrics that replace these for the model; these keep none."""
         other._marks, self._marks = self._marks, Marks()  # noqa: SLF001 - of the same class
 
     def _report(self, overall: Header, window: Header, fading: Header) -> Header:
@@ -200,7 +200,7 @@ class PrequentialMetrics(Holder):
             raise ValueError("scalars: the history has another length")
 
     def _check_weight(self, weight: float) -> None:
-        """Refuse a weight of the newest row that is larger than this fading makes it."""
+        """Refuse a weight of the newest row that is larger than this fading can make it."""
         if weight > self.fading**-RESCALED * (1.0 + 1e-9):
             raise ValueError("scalars: a weight that cannot be")
 

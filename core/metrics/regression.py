@@ -1,16 +1,16 @@
-"""Prequential metrics of a regression: each a-priori prediction against the number that came.
+"""Prequential metrics of a regression: each a-priori prediction compared with the true number.
 
     mse         mean of e^2, e = prediction - truth
     mae         mean of |e|
-    r2          1 - mse/var, var the mean squared deviation of the truth from its mean; None where var is 0
-    bias        mean of e: above 0 where predictions are too high
+    r2          1 - mse/var, var the mean squared deviation of the truth from its mean; None if var is 0
+    bias        mean of e: above 0 if predictions are too high
     median_ae   median of |e|: exact in the window, else from bounded counts, within 3.2 % (error_sketch)
 
-The baseline ``last_value`` predicts the latest number known at the moment of the prediction; it is scored where there
-was one, hence not at the first row. The model's own figures are of all rows that it predicted; an observer's other
-rows, for which nothing was served, are *unscored*: they count as rows, and as last values. The model is compared on the
-baseline's rows alone (``paired``): the first row is predicted by a model that has learned nothing, and where labels are
-far from 0 its error would outweigh those of thousands of rows. So there are three series of errors: the model's, the
+The baseline ``last_value`` predicts the latest number known at the moment of the prediction; it is scored if there
+was one, hence not at the first row. The model's own scores cover all rows that it predicted; an observer's other rows,
+for which nothing was served, are *unscored*: they count as rows, and as last values. The model is compared only on the
+baseline's rows (``paired``): the first row is predicted by a model that has learned nothing, and if labels are far
+from 0 its error would outweigh those of thousands of rows. So there are three series of errors: the model's, the
 baseline's, and the model's on the baseline's rows.
 
 The running means are recursions (m += (x - m)/n), never sums. Errors are clipped to +-1e150, and for the variance so is
@@ -45,24 +45,24 @@ from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range
 ERROR_MAX = 1e150  # larger errors count as this; its square is the largest squared error, 1e300
 LOSS_MAX = 1e300
 NOTHING = math.nan  # the baseline predicted nothing: no number was known
-AS_NOW = math.inf  # the prediction of the baseline is not known: its present one counts instead
-UNSCORED = -math.inf  # in its place: the row was not predicted
-AS_IT_IS = np.empty(0)  # the predictions of the baseline: for all rows, its present one
+AS_NOW = math.inf  # the prediction of the baseline is not known: its current one is used instead
+UNSCORED = -math.inf  # in place of the baseline's prediction: the row was not predicted
+AS_IT_IS = np.empty(0)  # the baseline's predictions: the current one, for all rows
 
 # Scalars; the row count is the first one, the stride and the number of points the last ones. Of the truth: the latest,
 # mean and variance, and fading its mean and sum of squared deviations. Of the counts of errors (error_sketch): the
 # weight of the newest row in the fading ones, which are divided by it every 1000 rows; their first octave.
 LAST, LEVEL, VAR, F_LEVEL, F_DEV, WEIGHT, OCTAVE = 1, 2, 3, 4, 5, 6, 7
 SCALARS = 10
-# Series of errors (rows), and of each its rows, the means of e^2, |e| and e, and fading the sums of 1, e^2, |e| and e.
+# Series of errors, and columns of each: its rows, means of e^2, |e| and e, and fading sums of 1, e^2, |e| and e.
 MODEL, BASELINE, PAIRED = 0, 1, 2
 SERIES_ROWS, SQUARE, SIZE, ERROR = range(4)
 SERIES_FADING, SERIES_COLUMNS = 4, 8
-# Columns of the ring: error, clipped truth, the baseline's error; NaN where nothing was predicted.
+# Columns of the ring: error, clipped truth, the baseline's error; NaN if nothing was predicted.
 RING = 3
 COUNTED_ERRORS = f"{VECTOR}, {TABLE}, {TABLE}, {TABLE}, {TABLE}, f8"
 """Numba's types of ``ErrorArrays`` and of the fading factor."""
-# What the kernel answers.
+# What the kernel returns.
 DONE, _NOT_FINITE, _NO_ROOM = 0, 1, 2
 ErrorArrays = tuple[Floats, Floats, Floats, Floats, Floats]
 """The arrays of a state, from the scalars to the history."""
@@ -111,7 +111,7 @@ def window_means(ring: Floats, width: int) -> Floats:
 
 @njit(cache=True)
 def _follow(series: Floats, error: float, fading: float) -> None:
-    """One more error of a series."""
+    """Add an error to a series."""
     series[SERIES_ROWS] += 1.0
     n = series[SERIES_ROWS]
     for at, value in ((SQUARE, error * error), (SIZE, abs(error)), (ERROR, error)):
@@ -139,7 +139,7 @@ def absorb_rows(
     predicted: Floats, truth: Floats, baselines: Floats, s: Floats, series: Floats, errors: Floats, ring: Floats,
     history: Floats, fading: float,
 ) -> int:  # fmt: skip
-    """Score rows one by one: DONE; nothing changes if a number is not finite, or an error has no bin yet."""
+    """Score rows one by one; returns DONE. Nothing changes if a number is not finite, or an error has no bin yet."""
     first = int(s[OCTAVE]) * PER_OCTAVE
     done, told = DONE, baselines.shape[0] > 0
     for i in range(truth.shape[0]):
@@ -244,9 +244,9 @@ class RegressionMetrics(PrequentialMetrics):
     def absorb(self, predicted: Floats, truth: Floats, baselines: Floats = AS_IT_IS) -> None:
         """Score n rows in order. A block leaves the same bits as its rows one at a time.
 
-        Predictions and numbers are (n,). ``baselines``: (n,) what ``last_value`` predicted then, a number, ``NOTHING``
-        ``AS_NOW``, or ``UNSCORED`` for a row without a prediction; or (0,): as now for all rows. Raises ``ValueError``
-        for other lengths, or a number that is not finite; nothing changed.
+        Predictions and numbers are (n,). ``baselines``: (n,) what ``last_value`` predicted then, a number, ``NOTHING``,
+        ``AS_NOW``, or ``UNSCORED`` for a row without a prediction; or (0,): what it predicts now, for all rows. Raises
+        ``ValueError`` for other lengths, or a number that is not finite; nothing changes then.
         """
         n = len(truth)
         if len(predicted) != n or (len(baselines) and len(baselines) != n):
@@ -261,11 +261,11 @@ class RegressionMetrics(PrequentialMetrics):
         self.counted(arrays, n)
 
     def arrays(self, more: int) -> ErrorArrays:
-        """What ``absorb_rows`` counts rows in, with room for more of them."""
+        """The arrays in which ``absorb_rows`` counts rows, with room for ``more`` rows."""
         return self.scalars, self.series, self.errors, *self.room(more)
 
     def counted(self, arrays: ErrorArrays, rows: int) -> None:
-        """Continue with ``arrays``, which hold this many counted rows."""
+        """Continue with ``arrays``, in which this many more rows are counted."""
         _, _, _, self.ring, self.history = arrays
         self.rows += rows
 
@@ -274,7 +274,7 @@ class RegressionMetrics(PrequentialMetrics):
         return (float(self.scalars[LAST]) if self.rows else None,)
 
     def headline(self, _costs: Floats | None = None) -> Header:
-        """The overall mean squared errors of the model, of ``last_value``, and of the model on the rows of that."""
+        """The overall mean squared errors of the model, of ``last_value``, and of the model on the latter's rows."""
         errors = [mse if rows else None for rows, mse in self.series[:, : SQUARE + 1].tolist()]
         return dict(zip(("score", "baseline", "paired_score"), errors, strict=True))
 
@@ -325,12 +325,12 @@ class RegressionMetrics(PrequentialMetrics):
 
 
 def variance(truth: Floats) -> float:
-    """Variance of n numbers (n,), clipped like an error; about the first one, so that equal numbers have exactly 0."""
+    """Variance of n numbers (n,), clipped like errors; about the first, so that equal numbers have exactly 0."""
     levels = np.clip(truth, -ERROR_MAX, ERROR_MAX)
     return float((levels - levels[0]).var()) if len(levels) else math.nan
 
 
 def scores(mse: float, mae: float, var: float) -> dict[str, float | None]:
-    """The three scores of one span of rows; NaN means there are none. r2 is None where it has no finite value."""
+    """The three scores of one span of rows; NaN means there are none. r2 is None if it has no finite value."""
     ratio = float(mse) / float(var) if var > 0 else math.nan
     return {"mse": number(mse), "mae": number(mae), "r2": number(1.0 - ratio)}
