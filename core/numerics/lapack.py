@@ -1,8 +1,8 @@
 """BLAS and LAPACK routines that let other threads run while they work.
 
-SciPy's ``scipy.linalg.blas`` and ``lapack`` hold the interpreter for as long as a call takes, which is seconds for some
-thousand columns. Here the same routines of the same library are called by their addresses, which SciPy publishes for
-compiled code; ctypes releases the interpreter. The results have the same bits.
+SciPy's ``scipy.linalg.blas`` and ``lapack`` hold the interpreter for as long as a call takes, which is seconds for a
+few thousand columns. Here the same routines of the same library are called by their addresses, which SciPy publishes
+for compiled code; ctypes releases the interpreter. The results have the same bits.
 
 All matrices are float64 in Fortran order; those that are written are changed in place.
 """
@@ -28,7 +28,7 @@ def _routine(module: str, name: str, arguments: int) -> Any:
 
 
 def _load(name: str) -> None:
-    """Import an extension module of ``scipy.linalg`` without that package, which is large and not used otherwise."""
+    """Import an extension module of ``scipy.linalg`` without the package itself, which is large and not needed."""
     found = None if name in sys.modules else PathFinder.find_spec(name, [str(Path(scipy.__file__).parent / "linalg")])
     if found is not None and found.loader is not None:
         found.loader.exec_module(sys.modules.setdefault(name, module_from_spec(found)))
@@ -65,12 +65,12 @@ def solve_lower_transposed(L: Floats, B: Floats) -> None:
 
 
 def cholesky(A: Floats) -> bool:
-    """Lower triangle of A (d, d) <- its Cholesky factor; False where A is not positive definite."""
+    """Lower triangle of A (d, d) <- its Cholesky factor; False if A is not positive definite."""
     return _in_place(_dpotrf, A)
 
 
 def inverse_of_cholesky(L: Floats) -> bool:
-    """Lower triangle of L (d, d), a Cholesky factor <- that of (L L')^{-1}; False where L is singular."""
+    """Lower triangle of L (d, d), a Cholesky factor <- that of (L L')^{-1}; False if L is singular."""
     return _in_place(_dpotri, L)
 
 
@@ -89,6 +89,6 @@ def _numbers(*values: float) -> list[Any]:
 
 
 def _matrices(*matrices: Floats) -> list[Any]:
-    """Address and leading dimension of each."""
+    """Address and leading dimension of each matrix."""
     assert all(A.flags.f_contiguous and A.dtype == np.float64 for A in matrices), "a matrix is not in Fortran order"
     return [each for A in matrices for each in (A.ctypes.data, *_integers(max(1, A.shape[0])))]

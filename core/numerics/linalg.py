@@ -1,7 +1,7 @@
 r"""Numerical policy: how precision matrices are inverted, and the number of BLAS threads.
 
-Every inverse of a precision matrix R (positive definite in exact arithmetic) is computed here. Three problems of
-floating point are dealt with:
+Every inverse of a precision matrix R (positive definite in exact arithmetic) is computed here, in a way that
+deals with three problems of floating point:
 
 - *Different scales* (one feature in volts, one in petabytes). R is first normalised by Jacobi scaling: with
   s_j = R_jj^(-1/2) the matrix S = diag(s) R diag(s) has a unit diagonal, and
@@ -36,8 +36,8 @@ def spd_inverse(R: Floats) -> Floats:
     """Invert a symmetric positive (semi)definite matrix; never fails, never returns a non-finite number.
 
     R (d, d) is finite, with entries up to 1e300; only its upper triangle is read, and nothing is changed. The inverse
-    is exactly symmetric, with entries within 1e300. Where R is singular up to round-off, it is that of R with its
-    diagonal multiplied by 1 + the smallest jitter that makes it regular.
+    is exactly symmetric, with entries within 1e300. If R is singular up to round-off, its diagonal is first
+    multiplied by 1 + the smallest jitter that makes it regular.
     """
     if R.shape[0] <= SMALL:
         return small_inverse(np.ascontiguousarray(R))
@@ -55,7 +55,7 @@ def spd_inverse(R: Floats) -> Floats:
 
 
 def _cholesky_inverse(S: Floats, jitter: float) -> Floats | None:
-    """(S + jitter I)^{-1} = L'^{-1} L^{-1}, or None where it is singular up to round-off."""
+    """(S + jitter I)^{-1} = L'^{-1} L^{-1}, or None if it is singular up to round-off."""
     A = S.copy()
     if jitter:
         A.ravel()[:: A.shape[0] + 1] += jitter
@@ -67,7 +67,7 @@ def _cholesky_inverse(S: Floats, jitter: float) -> Floats | None:
 
 @njit(cache=True, nogil=True)
 def _factor_and_invert(S: Floats, jitter: float, L: Floats, inverse: Floats) -> bool:
-    """``_cholesky_inverse`` into ``inverse``, lower triangle; L (d, d) is scratch. False where it gives None."""
+    """Write ``_cholesky_inverse`` into the lower triangle of ``inverse``; False for None. L (d, d) is scratch."""
     d = S.shape[0]
     for j in range(d):  # S + jitter I = L L'
         for i in range(j, d):
@@ -154,6 +154,6 @@ def single_threaded() -> threadpool_limits:
     """Limit every BLAS library loaded so far to one thread, permanently.
 
     Called once by the application when it starts, never at import: it changes the whole process. A test may call
-    ``restore_original_limits`` of what it returns.
+    ``restore_original_limits`` on the result.
     """
     return threadpool_limits(limits=1, user_api="blas")

@@ -5,7 +5,7 @@ r"""Seeded random Fourier features: a linear learner on them is one with a Gauss
 For rows z of d standardised columns: then |z - z'|^2 is about 2 d, and phi(z)'phi(z') / R estimates the kernel
 exp(-|z - z'|^2 / d). The features are appended to the columns, so that linear relations stay linear.
 
-w and b are a function of (seed, purpose, R, d) alone, by SplitMix64 and Box-Muller, so they are no part of any state.
+w and b are a function of (seed, purpose, R, d) alone, by SplitMix64 and Box-Muller, so they are not part of any state.
 With mix and gamma of core.numerics.rng and all arithmetic modulo 2^64,
 
     word k = mix(s + k gamma), k = 1, 2 ...     s = mix(seed + gamma) xor purpose (its eight characters, in ASCII)
@@ -14,7 +14,7 @@ With mix and gamma of core.numerics.rng and all arithmetic modulo 2^64,
 Cosines are computed here, many at once: several times as fast as one by one, and the same bits on every platform; only
 the last bits of w depend on its ln, cos and sin. With k the integer nearest to a / 2 pi and t = pi/2 - |a - 2 pi k|,
 
-    cos a = sin t = t - t^3/3! + t^5/5! - ... - t^19/19!         |t| <= pi/2; off by less than 1e-15 up to |a| = 1e8
+    cos a = sin t = t - t^3/3! + t^5/5! - ... - t^19/19!         |t| <= pi/2; error below 1e-15 up to |a| = 1e8
 
 Source: Rahimi, Recht: Random Features for Large-Scale Kernel Machines, NIPS 2007.
 """
@@ -34,7 +34,7 @@ _VALUE_MAX = 1e100
 _TURN = 2.0 * math.pi
 _TURN_HIGH = float(np.float32(_TURN))
 _TURN_LOW = (_TURN - _TURN_HIGH) + 2.4492935982947064e-16
-"""2 pi = high + low: high times an integer below 2^29 is exact; the last number is what a float64 2 pi lacks."""
+"""2 pi = high + low: high times an integer below 2^29 is exact; the last number is what 2 pi lacks in float64."""
 _QUARTER, _HALF = 0.5 * math.pi, math.pi
 _NEAREST = 1.5 * 2.0**52  # adding and subtracting it rounds to the nearest integer
 _C3, _C5, _C7, _C9, _C11, _C13, _C15, _C17, _C19 = ((-1.0) ** (n // 2) / math.factorial(n) for n in range(3, 20, 2))
@@ -43,7 +43,7 @@ _ROOT = math.sqrt(2.0)
 
 @njit("void(f8[::1])", cache=True, nogil=True)
 def to_features(angles: Floats) -> None:
-    """Angles (R,) become sqrt(2) times their cosines, in place; within +-sqrt(2) for any finite ones."""
+    """Replace angles (R,) by sqrt(2) times their cosines, in place; within +-sqrt(2) for any finite angles."""
     for r in range(angles.shape[0]):
         a = angles[r]
         k = (a * (1.0 / _TURN) + _NEAREST) - _NEAREST
@@ -58,9 +58,9 @@ def to_features(angles: Floats) -> None:
 
 @direct(f"void({ROWS_IN}, f8[:,::1], f8[::1], f8[:,::1])")
 def expand_rows(Z: Floats, directions: Floats, phases: Floats, out: Floats) -> None:
-    """Rows Z (n, d) and their features into out (n, d + R); sums in the order of the columns.
+    """Write rows Z (n, d) and their features into out (n, d + R); sums in the order of the columns.
 
-    Directions (d, R) stand column by column, so that one pass over a column serves all features; phases are (R,).
+    Directions (d, R) are stored by column, so that one pass over a column serves all features; phases are (R,).
     """
     n, d = Z.shape
     R = phases.shape[0]

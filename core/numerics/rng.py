@@ -5,7 +5,7 @@
     mix(z):  z <- (z xor z >> 30) 0xBF58476D1CE4E5B9;  z <- (z xor z >> 27) 0x94D049BB133111EB;  z xor z >> 31
     gamma = 0x9E3779B97F4A7C15                                            all arithmetic modulo 2^64
 
-Integers only up to the last product, so the same on every platform; there is no state to keep or to save.
+All steps up to the last product use integers, so draws are the same on every platform; there is no state to save.
 
 ``mix`` is also called by the kernels of features/projection.py. Numba's cache watches only the file of the calling
 kernel; ``make`` compiles it again when ``mix`` changes (the tests compare every caller with Python's integers).
@@ -60,10 +60,10 @@ def mixed_seed(seed: int) -> np.uint64:
 
 
 def uniform(seed: int, first_row: int, rows: int, purpose: str) -> Floats:
-    """Numbers in [0, 1), one for each of n consecutive rows (n,), from an absolute row number, counted from 0, on.
+    """Numbers in [0, 1) (rows,), one for each row from the absolute row number ``first_row`` on, counted from 0.
 
-    The model's seed is 0 to 2^53 - 1. A purpose says in a word or two what they are drawn for; each has its own
-    numbers.
+    The model's seed is 0 to 2^53 - 1. A purpose says in a word or two what the numbers are for; each purpose has its
+    own numbers.
     """
     u = np.empty(rows)
     _fill(np.uint64(seed), np.uint64(first_row), _word_of(purpose), u)

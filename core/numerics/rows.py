@@ -1,4 +1,4 @@
-"""The arithmetic of one row, compiled: reading it, inner products, and rank-one updates of symmetric matrices. And
+"""The arithmetic of one row, compiled: reading it, inner products, and rank-one updates of symmetric matrices; and
 arrays that grow with the rows.
 
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
@@ -18,12 +18,12 @@ HELD = 8  # rows that ``add_outers`` adds together
 
 
 def capacity(count: int, bound: int, first: int = 16) -> int:
-    """Rows of an array for ``count`` of at most ``bound`` rows: ``first``, a power of two, twice as many, ... bound."""
+    """Length of an array for ``count`` of at most ``bound`` rows: ``first`` (a power of two), doubled up to bound."""
     return min(1 << max(count - 1, first - 1).bit_length(), bound)
 
 
 def grown(array: NDArray[Any], count: int, bound: int, first: int = 16) -> NDArray[Any]:
-    """The array (n, ...) extended by zeros, or itself if it holds ``count`` rows of at most ``bound``."""
+    """The array (n, ...) extended by zeros, or itself if it has room for ``count`` of at most ``bound`` rows."""
     if len(array) >= min(count, bound):
         return array
     more = capacity(count, bound, first) - len(array)
@@ -32,13 +32,13 @@ def grown(array: NDArray[Any], count: int, bound: int, first: int = 16) -> NDArr
 
 @njit("i8(i8)", cache=True, nogil=True)
 def eighths(count: int) -> int:
-    """The multiple of 8 from a count on."""
+    """The least multiple of 8 that is not below a count."""
     return (count + 7) // 8 * 8
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def load(X: Floats, i: int, x: Floats, row_max: float) -> float:
-    """Row i of X (n, d) into x (D,), ones behind it as its bias; scaled to at most ``row_max``. Returns the scale."""
+    """Copy row i of X (n, d) into x (D,), then ones as bias, scaled to at most ``row_max``. Returns the scale."""
     d = X.shape[1]
     large = False
     for j in range(d):
@@ -55,13 +55,13 @@ def load(X: Floats, i: int, x: Floats, row_max: float) -> float:
 
 @njit(cache=True, nogil=True)
 def within(value: float, limit: float) -> float:
-    """Value within +-limit."""
+    """The value clipped to +-limit."""
     return min(max(value, -limit), limit)
 
 
 @njit(cache=True, nogil=True)
 def put(values: Floats, out: Floats) -> None:
-    """The first entries of ``out`` <- values (d,); to compile ``out[:d] = values`` takes more than a second."""
+    """The first entries of ``out`` <- values (d,); compiling ``out[:d] = values`` takes more than a second."""
     for j in range(values.shape[0]):
         out[j] = values[j]
 
@@ -90,7 +90,7 @@ def dot(a: Floats, b: Floats) -> float:
 
 @njit(cache=True, nogil=True)
 def cost_unit(costs: Floats, q: Floats, known: int) -> float:
-    """A factor with which c_k q_k of the largest cost with q_k > 0 does not underflow: 1, unless all are below 1e-280.
+    """A factor that keeps c_k q_k of the largest cost with q_k > 0 from underflowing: 1, unless all are below 1e-280.
 
     ``costs``: (K,), or (0,): none; ``known``: how many of the K count.
     """

@@ -4,14 +4,14 @@ With v(S) the score of the row that has x's columns in the groups of S and m's e
 
     phi_j = sum over S without j of |S|! (d - |S| - 1)! / d! (v(S + j) - v(S))         sum_j phi_j = v(all) - v(none)
 
-Groups in which x and m agree have phi = 0 and are left out. Up to 6 groups every S is evaluated, and phi is exact. For
-more the mean is over random orders, each with its reverse, in which the groups join one after another: with 64 rows at
-most, and a part of the score for each group in each order, so that the sum is exact. Where not even one order fits,
-neighbours in it join together and share what they change in proportion to how far they are from m, in units of its
-``spread``.
+Groups in which x and m agree have phi = 0 and are left out. With up to 6 groups every S is evaluated, and phi is exact.
+With more, phi is a mean over random orders, each with its reverse, in which the groups join one after another. At most
+64 rows are evaluated, and each order divides the whole score among the groups, so that the sum is exact. If not even
+one order fits, neighbours in it join together and share their effect in proportion to their distance from m, in units
+of ``spread``.
 
-A score of single groups and of pairs of groups is exact in any order with its reverse (``pairwise``): a pair's part
-goes to whichever comes second, hence half of it to each.
+If the score is a sum over groups and pairs of groups (``pairwise``), any order with its reverse is exact: a pair's part
+goes to the group that joins second, hence half of it to each.
 
 Source: Shapley: A value for n-person games, 1953; orders: Castro, Gómez, Tejada: Polynomial calculation of the Shapley
 value based on sampling, Computers & OR 36(5), 2009.
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from core.contract import Floats, Ints
 from core.numerics.rng import uniform
 
-EVALUATIONS_MAX = 64  # most rows whose score is asked for, unless ``pairwise``
+EVALUATIONS_MAX = 64  # most rows that are scored, unless ``pairwise``
 _ALL_MAX = 6  # most groups of which every subset is evaluated: 2^6 rows
 
 
@@ -40,7 +40,7 @@ def shapley_values(
 ) -> Floats:
     """The contribution of each group (d,) to the score of the row x (D,).
 
-    ``score`` takes rows (n, D), gives (n,), and is called once. ``background`` is m (D,) and the spread of each column
+    ``score`` takes rows (n, D), returns (n,), and is called once. ``background`` is m (D,) and each column's spread
     (D,), not negative; ``groups`` has the positions of each group's columns, all others are x's everywhere. ``seed`` is
     that of the orders. ``pairwise``: the score is a sum over groups and pairs of groups; then 2 d rows are evaluated.
     """

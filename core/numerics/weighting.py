@@ -11,15 +11,15 @@ For a row, l_k the loss of expert k = 1 ... K and w_k its weight, 1/K at the sta
                           G_k <- .9995 G_k + g_k^2                       v_k <- v_k + .15 g_k / sqrt(G_k), within +-20
 
 **Weights of rows.** Exponential weights average over experts only while c eta is small, and a Newton step that is c
-times as long outruns the curvature that it is divided by. What weighs experts or calibrates them therefore takes a
-row's weight relative to the largest recent one:
+times as long outruns the curvature that it is divided by. Code that weighs or calibrates experts therefore uses
+a row's weight relative to the largest recent one:
 
     M <- max(c, .999 M)                    c <- c / M, at most 1
 
 If all rows have the same weight, it changes nothing; a single heavy row is forgotten after a few thousand rows.
 
-The loss of a number is its squared error in units of D. A row that is far off counts whole in the D that it is weighed
-by, and as at most 1e6 D in the D of later rows. Otherwise one label of 1e20 would make all later losses negligible.
+The loss of a number is its squared error in units of D. A row with a large error counts fully in the D that weighs it,
+but at most as 1e6 D in the D of later rows. Otherwise one label of 1e20 would make all later losses negligible.
 
 These functions are compiled into the kernels that call them. Numba's cache watches only the kernels' own files; `make`
 compiles them again when this one changes.
@@ -47,14 +47,14 @@ _POOL_RATE, _POOL_DECAY = 0.15, 0.9995
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def relative(weight: float, state: Floats, place: int) -> float:
-    """A row's weight relative to the largest recent one, M, which has a place in the state and begins at 0."""
+    """A row's weight relative to the largest recent one, M, which is at a place in the state and starts at 0."""
     state[place] = max(weight, HEAVIEST_KEPT * state[place])
     return float(weight / state[place])
 
 
 @njit(cache=True, nogil=True)
 def weigh_by_losses(weights: Floats, losses: Floats, least: float, eta: float) -> float:
-    """Exponential weights (K,), in place, not normalised; their sum."""
+    """Exponential weights (K,), in place, not normalised; returns their sum."""
     total = 0.0
     for k in range(weights.shape[0]):
         weights[k] *= math.exp(-min(eta * (losses[k] - least), _EXPONENT_MAX))
@@ -85,15 +85,15 @@ def bounded_square(difference: float) -> float:
 
 @njit(cache=True, nogil=True)
 def winsorised_by(loss: float, miss: float) -> float:
-    """A row's squared error, as what it counts where D so far is ``loss``."""
+    """What a row's squared error counts as if D so far is ``loss``."""
     return _WINSOR * loss if 0.0 < _WINSOR * loss < miss else miss
 
 
 @njit(cache=True, nogil=True)
 def expect(loss: float, miss: float, weight: float, rows: float, winsorised: bool) -> tuple[float, float, float]:
-    """D for this row and for later ones, from the D so far and the row's squared error; and what that counted as.
+    """D for this row and for later ones, from the D so far and the row's squared error; and what that error counted as.
 
-    ``weight`` is relative, ``rows`` were learned before. ``winsorised``: whether the row may count for less than it is.
+    ``weight`` is relative; ``rows``: the number learned before; ``winsorised``: whether a large error counts for less.
     """
     rate = weight * max(1.0 / (rows + 1.0), LOSS_RATE)
     counted = winsorised_by(loss, miss) if winsorised else miss
@@ -132,7 +132,7 @@ def log_pool(weights: Floats, features: Floats, q: Floats) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fit_pool(weights: Floats, squares: Floats, features: Floats, q: Floats, y: int, weight: float) -> None:
-    """A step of AdaGrad on v and G (K,) after a row of class y that ``log_pool`` gave q."""
+    """A step of AdaGrad on v and G (K,) after a row of class y for which ``log_pool`` gave q."""
     for k in range(weights.shape[0]):
         pooled = 0.0
         for c in range(q.shape[0]):
