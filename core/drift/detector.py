@@ -8,13 +8,13 @@ if for any column i of D, of range R_i,
                           sqrt(2 v_i l / n_h) + 2 R_i l / 3 n_h)        Bernstein, v_i the variance of both windows
     l = ln(4 D / delta)
 
-for rows that are independent. A mean of rows of which each resembles the one before it varies more: by
-t_i = (1 + r) / (1 - r) times the variance, where r is the correlation of successive rows of the class, estimated in the
-past window from their squared steps, r = 1 - E (x' - x)^2 / 2 v. Hoeffding's cut and the first term of Bernstein's
-are sqrt(t_i) times as large where r is significant, at least 3 / sqrt(beta).
+for independent rows. If each row resembles the one before it, a mean varies more: it has t_i = (1 + r) / (1 - r) times
+the variance, where r is the correlation of successive rows of the class, estimated in the past window from their
+squared steps, r = 1 - E (x' - x)^2 / 2 v. Hoeffding's cut and the first term of Bernstein's are sqrt(t_i) times as
+large if r is significant: more than 3 / sqrt(beta).
 
-After a drift the recent batch is the past window; else it joins it. R_i is the declared range, growing when exceeded,
-or without a declaration the range so far.
+After a drift the recent batch becomes the past window; otherwise it joins it. R_i is the declared range, which grows
+when exceeded, or without a declaration the range so far.
 
 **error_rate**. The same per true class for z = 1[the a-priori label is wrong]: with a, b the means of z in the past and
 the recent window and p of both together, it is a drift if errors have *risen*,
@@ -22,11 +22,11 @@ the recent window and p of both together, it is a drift if errors have *risen*,
     b - a >= sqrt(2 t p (1 - p) l / n_h) + 2 l / 3 n_h,        l = ln(4 / delta)
 
 Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each with a quarter of delta; the past one is
-all rows before them, at least |B|. They are tested every |B|/8 rows (in whole eighths, rounded down; below 8 in single
-rows). Errors that come in runs vary more from eighth to eighth than those of independent rows: with s the wrong rows of
-an eighth, of m rows, t = E (s' - s)^2 / 2 m p (1 - p), where that is significantly above 1, else 1: by 3 deviations of
-its estimate for independent rows, sqrt((3 + g) / N) with N steps and a binomial's excess kurtosis g. The shortest
-window that shows a drift is the past one from then on. Where errors, averaged over the K classes, were at least
+all rows before them, at least |B|. They are tested every |B|/8 rows (rounded down; every row if |B| is below 8).
+Errors that come in runs vary more from eighth to eighth than those of independent rows: with s the number of wrong rows
+in an eighth of m rows, t = E (s' - s)^2 / 2 m p (1 - p) if that is significantly above 1, else t = 1. Significant are 3
+standard deviations for independent rows, sqrt((3 + g) / N) with N steps and a binomial's excess kurtosis g. The
+shortest window that shows a drift becomes the past one. If errors, averaged over the K classes, were at least
 .9 (1 - 1/K), the test is off: the model is no better than guessing, so it has no accuracy to lose.
 
 **Regression** has a single class. For the error test a row is wrong if its squared innovation is above a limit: the .9
@@ -42,12 +42,12 @@ variance estimates, Theoretical Computer Science 410, 2009, for the form of the 
 
 Deviations from the paper
 - Differences are divided by ranges; the paper's test needs attributes within [0, 1].
-- The Bernstein cut in addition to Hoeffding's: where a column's deviation is a small part of its range, Hoeffding's
-  test misses shifts of half a deviation.
+- The Bernstein cut in addition to Hoeffding's: if a column's deviation is a small part of its range, Hoeffding's test
+  misses shifts of half a deviation.
 - The error test: the paper's own test misses a boundary that moves while class means stay.
 - The factors t: rows of most series resemble those before them, and the tests assume independent ones.
-- Windows of four lengths: a model that forgets recovers within some tens of rows, which a batch of 200 does not show; a
-  small rise that lasts takes more rows than that.
+- Windows of four lengths: a model that forgets recovers within tens of rows, which a batch of 200 does not show; a
+  small lasting rise needs more rows than that.
 - The limit of a regression: the first squared innovation of a model that starts from zero weights is often a thousand
   times larger than any later one, so innovations scaled to their running range would show nothing.
 """
@@ -138,7 +138,7 @@ class DriftDetector(Holder):
     def adopt(self, other: "DriftDetector", places: Ints | None = None) -> None:
         """Take over the windows of another detector with the same classes and the same batch sizes.
 
-        ``places``: the positions of its columns among these; other columns were 0 in every row. None: same columns.
+        ``places``: the positions of its columns among these; the others count as 0 in every row. None: same columns.
         """
         if self.means.shape[1] and other.limits[at.MEAN_BATCH] == self.limits[at.MEAN_BATCH]:
             if places is None:
@@ -202,7 +202,7 @@ class DriftDetector(Holder):
             row += 1
 
     def _start(self, x: Floats) -> None:
-        """The first row is the origin, and the range of columns without a declared one."""
+        """Make the first row the origin, and the range of columns without a declared one."""
         columns = self.means.shape[1]
         origin = np.clip(x[:columns], -at.VALUE_MAX, at.VALUE_MAX)
         declared = np.clip(self._ranges, -at.VALUE_MAX, at.VALUE_MAX)

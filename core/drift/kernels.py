@@ -13,7 +13,7 @@ All compiled code is in this one file, because Numba's cache watches only the fi
     reference         regression: COLLECTED, BATCHES and LIMIT, then a batch of squared innovations; else empty
     limits (4,)       rows of a batch and logarithm in the cut, for the means and for the errors; 0 rows: no such test
 
-No finite row makes any of it non-finite: values are held within 1e300, and squares are those of at most 1e150.
+No finite row makes any of it non-finite: values are held within 1e300, and within 1e150 before they are squared.
 """
 
 import math
@@ -37,7 +37,7 @@ MEAN_BATCH, MEAN_LOG, ERROR_BATCH, ERROR_LOG = range(4)
 EXCEEDED = 0.1  # share of the reference batch above the limit, in regression
 SIGNIFICANT = 3.0  # number of its standard deviations for independent rows that an autocorrelation must exceed
 CORRELATION_MAX = 0.999
-GUESSING = 0.9  # the error test is off from this share of the errors of guessing on
+GUESSING = 0.9  # the error test is off from this share of guessing's errors on
 VALUE_MAX, ROOT_MAX = 1e300, 1e150  # of a value, and of one that is squared
 ADDED_MAX = 16.0 * VALUE_MAX
 """More than a row adds to a sum: values lie within 2 VALUE_MAX of the origin, squared steps within 4 ROOT_MAX ** 2."""
@@ -54,7 +54,7 @@ def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
             M[LOW, j] = v if v < M[LOW, j] else M[LOW, j]
             M[HIGH, j] = v if v > M[HIGH, j] else M[HIGH, j]
         first = FIRST + PER_CLASS * classes[i]
-        for j in range(M.shape[1]):  # short loops are faster than one with several times as many rows of M
+        for j in range(M.shape[1]):  # short loops are faster than one over several times as many rows of M
             v = min(max(X[i, j], -VALUE_MAX), VALUE_MAX) - M[ORIGIN, j]
             M[first + TO_RECENT + MEAN, j] += v
             v = min(max(v, -ROOT_MAX), ROOT_MAX)
@@ -134,7 +134,7 @@ def error_inflation(T: Floats, k: int, cell: int) -> float:
     if ended < 2.0 or independent <= 0.0:
         return 1.0
     inflation = T[k, STEPS] / (2.0 * (ended - 1.0) * independent)
-    kurtosis = max(0.0, 1.0 / independent - 6.0 / cell)  # of a binomial, in excess of a normal's: rare errors scatter
+    kurtosis = max(0.0, 1.0 / independent - 6.0 / cell)  # of a binomial, beyond a normal's: rare errors scatter more
     return inflation if inflation > 1.0 + SIGNIFICANT * math.sqrt((3.0 + kurtosis) / (ended - 1.0)) else 1.0
 
 
@@ -204,8 +204,8 @@ def absorb_rows(
 ) -> tuple[int, int, int]:
     """Add rows X (n, D) from ``row`` on, up to and including the first at which a test fires.
 
-    M, T and ``reference`` move on. ``loss``: 1 where the a-priori label was wrong; for regression squared innovations;
-    NaN where there was none.
+    M, T and ``reference`` are updated. ``loss``: 1 if the a-priori label was wrong; for regression the squared
+    innovation; NaN if there was no prediction.
 
     Returns the row at which a test fired, n for none; whether the means differ (0 or 1); rows of the window in which
     errors rose, 0 for none. The caller closes the windows that drifted.
@@ -216,7 +216,7 @@ def absorb_rows(
     regression = reference.shape[0] > 0
     collecting = regression and reference[BATCHES] < 2.0
     limit = reference[LIMIT] if regression else 0.0
-    joined = row  # rows join M when a batch is full: a loop without tests is a faster one
+    joined = row  # rows join M when a batch is full: a loop without tests is faster
     for i in range(row, X.shape[0]):
         k = classes[i]
         differ, rose = 0, 0

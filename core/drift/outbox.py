@@ -38,7 +38,7 @@ Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
 
 class EpisodePlace(NamedTuple):
-    """What an alarm is: a later one of its episode; or the first of one that comes within the cool-down of another."""
+    """Whether an alarm joins the latest episode; if it opens one, whether the cool-down of another holds that back."""
 
     joins: bool
     held_back: bool
@@ -130,7 +130,7 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True):
 
 def of_alarm(alarm: Alarm, place: AlarmPosition, columns: Sequence[str], **known: Any) -> Drift:
     """The event that an alarm opens, in the client's terms: at its place, with the names of the alarm's columns, and
-    what else is ``known``: row, time_ms, label, action, held_back, challenger.
+    the ``known`` values of row, time_ms, label, action, held_back and challenger.
     """
     before, after = (alarm.before[0], alarm.after[0]) if alarm.kind == "error_rate" else (None, None)
     return Drift(
