@@ -33,7 +33,7 @@ class AppendNotice(NamedTuple):
 
 
 class AppendNotices:
-    """The channels of the models that a process holds, without its own appends, whose uids begin with ``writer``.
+    """The channels of the models that a process holds; skips its own appends, whose uids begin with ``writer``.
 
     Attributes:
         subscribed: the models whose notices this process gets; None in a cluster, whose nodes only know their own
@@ -63,7 +63,7 @@ class AppendNotices:
         self._changed.set()
 
     async def held(self, names: Sequence[str]) -> set[str]:
-        """Those of the models that a process has subscribed to, this one included: any that holds a model has.
+        """The models that some process, this one included, has subscribed to: every process that holds a model has.
 
         ``StoreDown`` or ``StoreFull`` if the store did not answer.
         """
@@ -111,7 +111,7 @@ class AppendNotices:
         """Handle a message of the connection, or the error that ends it."""
         self.heard += 1
         if isinstance(message, Exception):
-            # While it cannot write to its disk, it refuses the ping but still publishes.
+            # A store that cannot write to its disk refuses the ping but still publishes.
             if not isinstance(unavailable(message), StoreFull) and not failure.done():
                 self._subscribed.clear()
                 failure.set_result(message)

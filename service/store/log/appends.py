@@ -1,4 +1,4 @@
-"""Writing to logs, by two scripts: APPEND adds an entry, RECORD stores answers to ids."""
+"""Writing to logs, with two scripts: APPEND adds an entry, RECORD stores answers to ids."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ from service.store.redis.connection import Call, Connection, Safety, Unreplicate
 
 SEGMENTS_MAX = 1000  # most segments of one entry; the server's Lua cannot pass on many more in one command
 ITEMS_MAX = 1000  # most answers of one model that are stored at once: by one call of a script
-LARGE_APPEND_BYTES = 2**20  # larger appends travel by themselves, so that others need not wait for them
-RECORDED_AT_ONCE = 16  # sets of answers in one round trip; they change a thousand ids each
+LARGE_APPEND_BYTES = 2**20  # larger appends travel alone, so that others need not wait for them
+RECORDED_AT_ONCE = 16  # sets of answers in one round trip; each changes up to a thousand ids
 SOON_BYTES_MAX = 2**20  # most bytes of entries in one reply on the connection that carries the rows of all models
 
 WRITER_LIFE_MS = 600_000
-"""How long the last append of a process is remembered: far longer than it is sent again after a lost reply."""
+"""How long the last append of a process is remembered: far longer than it is resent after a lost reply."""
 WRITERS_MAX = 512  # processes whose appends a model remembers; one more is refused while none of them can be forgotten
 APPEND = script(
     "append_quick", "basics", "look", "sweep", "store_summary", "join", "append",
@@ -57,7 +57,7 @@ class SegmentIn(msgspec.Struct, frozen=True, gc=False):
     digests: tuple[str, ...] = ()  # one per id, to detect another request under the same id; no colons
     rows: int = 1  # number of rows in the blob
     pending: str | None = None  # the tracked prediction that this segment settles
-    state: NamedState | None = None  # the state or large segment that the blob names; its pieces are written before
+    state: NamedState | None = None  # the state or large segment that the blob names; its pieces are written first
 
     @property
     def nbytes(self) -> int:
@@ -81,7 +81,7 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     incarnation: str  # the one the caller knows
     version: int  # v0, the caller's version
     uid: str  # uid of the entry that made v0; the incarnation for version 0
-    writer: str  # identifies the appending process, which has at most one append per model under way
+    writer: str  # identifies the appending process, which has at most one append per model in flight
     sequence: int  # higher than in every earlier append of this writer; the same to repeat one whose reply was lost
     new_uid: str  # uid of the new entry, if it is made
     segments: tuple[SegmentIn, ...]  # at least one, at most SEGMENTS_MAX
@@ -133,7 +133,7 @@ class SegmentOut(msgspec.Struct, frozen=True, gc=False):
     # keeps nothing of a segment that it did not add.
     status: Status
     skip: tuple[int, ...] = ()  # rows of an added segment that are not learned
-    # (row, its record) of every row that had been seen; in a retry without rows of ``skip`` whose ids are forgotten
+    # (row, its record) of every row that had been seen; in a retry, without rows of ``skip`` whose ids are forgotten
     seen: tuple[tuple[int, SeenId], ...] = ()
     remembered: RememberedIds | None = None  # of a "full" segment: how many ids there are, and when the first expires
 
@@ -158,7 +158,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogWriter:
-    """Writes to the logs of all models of one store; returns an error for each model that has one."""
+    """Writes to the logs of all models of one store; returns the errors of models instead of raising them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -171,11 +171,11 @@ class LogWriter:
     async def append(
         self, requests: Sequence[Append], safety: Safety | None = None, *, large_bytes: int = 0
     ) -> list[Appended | Unavailable]:
-        """Append to many models in one round trip; what fails for one does not concern the others.
+        """Append to many models in one round trip; a failure for one does not affect the others.
 
-        ``safety`` says which replicas must have an append for it to be ``safe``. ``large_bytes`` is the size of one
-        that travels by itself, on a connection that carries no other model's: it has more time than the store's
-        timeout, in proportion to its bytes.
+        ``safety`` says how many replicas must have an append for it to be ``safe``. ``large_bytes`` is the size of a
+        single append that travels alone, on a connection that carries no other model's: it has more time than the
+        store's timeout, in proportion to its bytes.
         """
         calls = [*map(_append_call, requests)]
         results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
@@ -184,8 +184,8 @@ class LogWriter:
     async def record_answers(self, answers: Sequence[Answers]) -> list[Unavailable | bool]:
         """Add answers to ids that are still remembered for that version and have none; may be repeated.
 
-        Of any models, ITEMS_MAX each at most; those of RECORDED_AT_ONCE go in one round trip. Returns True for each,
-        False if the caller is not, or no longer, on this log, else why the store failed.
+        ``answers`` may be of any models, with at most ITEMS_MAX items each; RECORDED_AT_ONCE of them go in one round
+        trip. Returns True for each, False if the caller is not, or no longer, on this log, or the store's error.
         """
         known: list[Unavailable | bool] = []
         for at in range(0, len(answers), RECORDED_AT_ONCE):

@@ -17,8 +17,8 @@
     remembered answer    [1, outcome]                                   outcome: a ``core.entry.Outcome``
     tracked prediction   [1, space, X float64 (1, F), version, served]
 
-Arrays are little-endian float64 in C order. A version number stands in front. Whatever reads bytes raises ValueError
-if they are corrupt or have another version: nothing is guessed at.
+Arrays are little-endian float64 in C order. The 1 is the version of the format. Functions that read bytes raise
+ValueError if they are corrupt or have another version, and never guess.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class Versioned(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Record(Versioned, frozen=True, forbid_unknown_fields=True):
-    """A segment as bytes; see the layout above. More fields are refused: without them the log would give another state.
+    """A segment as bytes; see the layout above. Unknown fields are refused: ignoring them would give another state.
 
     The fields of RowsRecord, StateRecord, SwitchRecord and StoredOverlap follow; those of the other records are the
     segment's own, in their order.
@@ -128,7 +128,7 @@ _SEGMENTS = {record: segment for segment, record in _PLAIN.items()}
 
 
 class Remembered(Versioned, frozen=True):
-    """The answer that is stored with an id. It changes no state, so fields of later versions are passed over."""
+    """The answer that is stored with an id. It changes no state, so fields of later versions are ignored."""
 
     outcome: Outcome
 
@@ -279,13 +279,13 @@ def items_of(segment: Segment, outcome: Outcome) -> list[Item]:
 
 
 def row_items(ids: Sequence[str], outcome: Outcome) -> list[Item]:
-    """What to store with each of the ids of some rows, of which ``outcome`` is that of all."""
+    """What to store with each id of some rows; ``outcome`` is that of all of them."""
     answers = map(encode_answer, of_rows(outcome))
     return [(identity, outcome.version, answer) for identity, answer in zip(ids, answers, strict=True)]
 
 
 def of_rows(outcome: Outcome) -> list[Outcome]:
-    """The outcome of each row by itself; its ``rows`` are those after that row."""
+    """The outcome of each row alone; its ``rows`` is the count after that row."""
     count, learned, mapped, version = len(outcome.predictions), outcome.learned, outcome.mapped, outcome.version
     if count == 1:
         return [outcome]
@@ -303,7 +303,7 @@ _json = msgspec.json.Encoder().encode
 
 
 def digest_of(label: Label | float) -> str:
-    """The digest that is remembered with a row's id, by which its label is compared with a later one."""
+    """The digest that is remembered with a row's id, to compare its label with a later one."""
     return hashlib.blake2b(_json(label), digest_size=8).hexdigest()
 
 
@@ -318,7 +318,7 @@ def decode_answer(blob: bytes) -> Outcome:
 
 
 def encode_tracked(space: str, raw: Floats, served: ServedPrediction, version: int, grace_ms: int = 0) -> bytes:
-    """A tracked prediction as bytes: what is kept until its label comes."""
+    """A tracked prediction as bytes, which are kept until its label arrives."""
     return _encoder.encode((FORMAT, space, float_bytes(raw), version, served, *((grace_ms,) if grace_ms else ())))
 
 

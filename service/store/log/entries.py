@@ -1,6 +1,6 @@
 """Log entries as the server returns them; codec.py decodes their segments.
 
-A large segment is not part of its entry. It is written in pieces before (states.py), and the entry holds its name,
+A large segment is not part of its entry. It is written in pieces first (states.py), and the entry holds its name,
 
     ["named", 1, digest, size]
 
@@ -38,7 +38,7 @@ def name(digest: str, size: int) -> bytes:
 
 
 def name_of(blob: Buffer) -> tuple[str, int] | None:
-    """Digest and size of the segment that ``blob`` names, None if it is one itself; ``ValueError`` if it is corrupt."""
+    """Digest and size of the segment that ``blob`` names, None if ``blob`` is one; ``ValueError`` if it is corrupt."""
     if blob[:8] != _NAMED:
         return None
     try:
@@ -57,7 +57,7 @@ class RawEntry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """Bytes of its segments, including those that it only names."""
+        """Bytes of its segments, including those that the entry only names."""
         return sum([len(blob) if (named := name_of(blob)) is None else named[1] for _, blob, _ in self.segments])
 
 
@@ -69,7 +69,7 @@ class ReadOn:
     head: int  # version of the log's last entry
     entries: tuple[RawEntry, ...] = ()  # those after the version, up to the first of another state version
     complete: bool = True  # whether these reach the head
-    left_bytes: int = 0  # size of the next entry if it alone exceeds the bytes asked for, and was not returned
+    left_bytes: int = 0  # size of the next entry if it alone exceeds the requested bytes, and was not returned
 
 
 def read_on(answer: list[Any], version: int) -> ReadOn:
@@ -89,7 +89,7 @@ def read_on(answer: list[Any], version: int) -> ReadOn:
 def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
     """The entries up to the first gap or other state version; reading on from there reports which of the two it is.
 
-    Those with one segment and nothing to skip come without field names (join.lua).
+    Entries with one segment and nothing to skip come without field names (join.lua).
     """
     read: list[RawEntry] = []
     for version, item in enumerate(found, after + 1):
@@ -106,14 +106,14 @@ def entries(found: list[Any], after: int) -> tuple[RawEntry, ...]:
 
 
 def _state(item: list[Any]) -> int:
-    """The state version of an entry, which is known before anything else of it can be read; 0: it is not ours."""
+    """The state version of an entry, which can be read even if nothing else of it can; 0: it is not ours."""
     field = [b"s", item[2]] if len(item) == _BARE else item[1][8:_FIELDS]
     return int(field[1]) if len(field) == 2 and field[0] == b"s" and field[1].isdigit() else 0
 
 
 def raw_entry(item: list[Any]) -> RawEntry:
-    """One entry of a stream's reply, whose fields are in the order in which they are written (log.py); ``ValueError``
-    if it is not ours.
+    """One entry of a stream's reply, with fields in the order in which they are written (log.py); ``ValueError`` if it
+    is not ours.
     """
     if len(item) == _BARE or item[1][:_FIELDS:2] != _HEAD:
         raise ValueError("an entry has other fields than ours")
@@ -122,7 +122,7 @@ def raw_entry(item: list[Any]) -> RawEntry:
 
 
 def _segments(fields: list[bytes]) -> Iterator[tuple[int, Buffer, tuple[int, ...]]]:
-    """The segments of an entry; each may be followed by the rows of it to skip."""
+    """The segments of an entry; each may be followed by the rows in it to skip."""
     at = 0
     while at < len(fields):
         ordinal = int(fields[at])

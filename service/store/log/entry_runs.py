@@ -1,12 +1,12 @@
-"""Neighbouring entries of plain rows, cut into runs that may be merged: what applies many entries applies each at once.
+"""Neighbouring entries of plain rows, cut into runs that may be merged: replay can apply each run as one block.
 
     1 2 3 ... 40     41: a switch     42 43 ... 90     91: with rows to skip     92 ...
-    one run      one by itself    one run      one by itself
+    one run      one alone        one run      one alone
 
-Entries are in one run where every segment is rows that propose no names, answer no tracked prediction, have none of a
-model outside and nothing to skip, and where all rows are of one space and width, all or none with discounts, all or
-none with weights. Whether a merged block has the bits of its entries one by one depends on the state: ``apply_merged``
-of core.model says.
+Entries form one run if every segment is rows that propose no names, answer no tracked prediction, have no predictions
+of an outside model and nothing to skip, and if all rows are of one space and width, with numeric labels all or none,
+discounts all or none, weights all or none. Whether a merged block has the same bits as its entries one by one depends
+on the state: see ``apply_merged`` of core.model.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,14 +31,14 @@ class DecodedEntry(msgspec.Struct, frozen=True, gc=False):
     """An entry and the records of its segments."""
 
     raw: RawEntry
-    records: Sequence[Record]  # empty if the entry is large, names a large one or is corrupt: it is applied by itself
-    kind: RowKind | None  # of its rows; None if it is applied by itself
+    records: Sequence[Record]  # empty if the entry is large, names a large segment or is corrupt: it is applied alone
+    kind: RowKind | None  # of its rows; None if it is applied alone
     size: int  # bytes on the log
-    rows: int  # 0 if it is applied by itself
+    rows: int  # 0 if it is applied alone
 
 
 def entry_runs(raws: Sequence[RawEntry], rows_max: Callable[[], int]) -> Iterator[list[DecodedEntry]]:
-    """Cut entries that follow each other into runs, lazily, while the state moves: each is one, or several to merge.
+    """Cut consecutive entries into runs, lazily, while the state changes: a run is one entry, or several to merge.
 
     ``rows_max`` says how many rows may be merged in the model's state at the start of a run.
     """
@@ -83,7 +83,7 @@ def _decoded(raw: RawEntry) -> DecodedEntry:
 
 
 def _kind(record: RowsRecord) -> RowKind | None:
-    """What rows must have in common to be merged; None if the record is applied by itself."""
+    """What rows must have in common to be merged; None if the record is applied alone."""
     if record.features is not None or record.served or record.due:
         return None
     count, labels, discounts, weights = record.count, record.labels, record.discounts, record.weights

@@ -5,8 +5,8 @@
         p    uid of the entry before it; the incarnation for version 1
         t    the server's time, ms
         n    how many segments the request had
-        0    blob of segment 0 of the request, or the name of one that is large (entries.py); a segment that was not
-             added leaves its ordinal out
+        0    blob of segment 0 of the request, or the name of one that is large (entries.py); the ordinal of a segment
+             that was not added is missing
         0s   "1,4": rows of segment 0 that must not be learned, since their ids had been seen
         s    state version of the code that wrote it
 
@@ -16,8 +16,8 @@
                                  dropped if all of them have been
              dropped if an id has been seen with another digest
 
-A segment that restores or imports names its state by digest; the pieces of it are there before, or it is not added
-(states.py).
+A segment that restores or imports names its state by digest; the state's pieces must be there already, or the segment
+is not added (states.py).
 
 A version is never made twice. By the uid chain u <- p a replica recognises a log that a failover has cut and others
 have continued. The scripts are in store/lua.
@@ -35,7 +35,7 @@ from service.store.redis.connection import Call
 READ_AFTER = script("basics", "join", "read_after")
 LOOKUP = script("basics", "look", "lookup")
 READ_BYTES_MAX = 4 * 2**20
-"""Most bytes of entries in one reply off the connection of the rows: as many as a piece of a snapshot has."""
+"""Most bytes of entries in one reply that is not on the connection of the rows: the size of a snapshot's piece."""
 
 
 class Head(NamedTuple):
@@ -51,7 +51,7 @@ class Head(NamedTuple):
 class Log(LogWriter):
     """The logs of all models of one store.
 
-    What reads them raises Unavailable if the store did not answer, or cannot.
+    Methods that read them raise Unavailable if the store did not answer, or cannot.
     """
 
     async def joins(self, name: str, incarnation: str, version: int, uid: str) -> Code:
@@ -71,8 +71,8 @@ class Log(LogWriter):
     ) -> ReadOn:
         """Read what follows the entry ``uid`` that made ``version``: at least one entry, if there is one.
 
-        With ``soon`` they travel on the connection of the rows, at most SOON_BYTES_MAX. An entry that alone exceeds the
-        limit travels by itself, on another connection and with time for its size.
+        With ``soon`` they travel on the connection of the rows, at most SOON_BYTES_MAX. An entry that exceeds the limit
+        alone travels separately, on another connection and with time for its size.
         """
         position, most = (name, incarnation, version, uid), SOON_BYTES_MAX if soon else READ_BYTES_MAX
         found = await self._read(position, min(limit_bytes, most), limit_entries, quick=soon)
@@ -98,7 +98,7 @@ class Log(LogWriter):
         return read_on(result, version)
 
     async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[SeenId | None]:
-        """What is remembered of each id."""
+        """The record of each id, None if it is not remembered."""
         keys = ModelKeys(name, incarnation)
         records = await self._connection.one(
             Call(LOOKUP, (keys.idempotency, keys.idempotency_expiry), [raw(i) for i in ids])

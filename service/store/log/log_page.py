@@ -1,7 +1,6 @@
 """The entries of a log that are still kept, newest first, as a list shows them.
 
-A script on the server looks at the first fields of each record (codec.py): the rows in them neither travel nor are
-decoded.
+A script on the server looks at the first fields of each record (codec.py), so rows are neither sent nor decoded.
 
     kinds    rows | overlap | switch begin | switch complete | switch abort | reset | configure | restore | import |
              challenger put | challenger delete | challenger promote, those of one entry in the order of its
@@ -15,7 +14,7 @@ from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 
 ENTRIES_AT_ONCE = 250  # most entries of one script
-BYTES_AT_ONCE = 4 * 2**20  # a script stops once the entries that it has looked at are larger than this
+BYTES_AT_ONCE = 4 * 2**20  # a script stops once it has looked at more bytes of entries than this
 
 _PAGE = script("page_log")
 
