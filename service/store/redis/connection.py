@@ -1,9 +1,9 @@
 """The connection to the store, one server or many: bounded in time and in sockets, without blind retries.
 
 A command whose reply got lost may have been carried out. Only the caller knows whether it may be sent again (an append
-may, by its sequence number), so every failure surfaces at once as StoreDown. Sent again here is only what a server
-reports as not done: a script it does not know, a slot that is not its own (MOVED, ASK). In a cluster commands are
-grouped by node and sent to all of them at once; a node that fails fails its own commands.
+may, by its sequence number), so every failure surfaces at once as StoreDown. Only commands that a server reports as not
+done are sent again here: a script it does not know, a slot that is not its own (MOVED, ASK). In a cluster commands are
+grouped by node and sent to all nodes at once; a node that fails affects only its own commands.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from service.store.redis.url import parse
 Durability = Literal["always", "everysec", "none", "unknown"]
 _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
 _DURABLE: dict[tuple[str, ...], Durability] = {("yes", "everysec"): "everysec", ("yes", "always"): "always"}
-FULL_SHOWN_S = 10.0  # how long a store that has refused a write for lack of room is taken for full
+FULL_SHOWN_S = 10.0  # how long a store that has refused a write for lack of room counts as full
 _DEMOTED = ("READONLY", "UNBLOCKED")
 HOPS_MAX = 4  # how often a command follows a slot that moves
 _ELSEWHERE = ("MOVED", "CLUSTERDOWN", *_DEMOTED)  # errors after which the topology is looked up again
@@ -45,17 +45,17 @@ class Call(NamedTuple):
     script: Script | None  # None for a plain command
     keys: Sequence[str]  # what the script changes; all share a hash tag, and the first one decides where the call goes
     args: Sequence[bytes | str | int]  # the script's arguments; all words of a plain command
-    asking: bool = False  # it goes to a server that is taking the key's slot over
+    asking: bool = False  # it goes to a server that is taking over the key's slot
 
 
 class UnreplicatedResult(NamedTuple):
-    """The result of a call that was carried out, but not in time on as many replicas as was asked for."""
+    """The result of a call that was carried out, but did not reach the requested number of replicas in time."""
 
     result: Any
 
 
 class Safety(NamedTuple):
-    """On how many replicas a write has to be before it counts, and how long to wait for them."""
+    """How many replicas must have a write before it counts, and how long to wait for them."""
 
     replicas: int
     wait_ms: int
@@ -70,10 +70,10 @@ class _Way(NamedTuple):
 
 
 class Connection:
-    """One store. Unless they say otherwise, methods raise StoreDown or StoreFull where it did not answer, or cannot.
+    """One store. Unless they say otherwise, methods raise StoreDown or StoreFull if it did not answer, or cannot.
 
-    A round trip to a server takes ``timeout_s`` at most, with waiting for one of the ``connections_max`` connections of
-    its pool. Raises as ``url.parse``.
+    A round trip to a server takes ``timeout_s`` at most, including the wait for one of the ``connections_max``
+    connections of its pool. Raises what ``url.parse`` raises.
     """
 
     def __init__(self, url: str, timeout_s: float, connections_max: int = 16) -> None:
@@ -81,7 +81,7 @@ class Connection:
         self._full_until = float("-inf")
 
     def node_key(self, key: str) -> str:
-        """Equal for keys that wait for the same server; empty where one server has all keys."""
+        """Equal for keys that wait for the same server; empty if one server has all keys."""
         return self.topology.node_key(key)
 
     async def run(
@@ -91,15 +91,15 @@ class Connection:
 
         Args:
             calls: the calls; without any, nothing is sent.
-            quick: over the connection for what carries rows (node.py).
+            quick: use the connection for calls that carry rows (node.py).
             safety: wait until the replicas have what was written.
-            large_bytes: what they carry or ask for, where that is much: over connections for large calls, with more
-                time than the timeout, in proportion.
+            large_bytes: how much the calls carry or ask for, if that is much: they use connections for large calls,
+                with more time than the timeout, in proportion.
 
         Returns:
-            Per call its answer or ``Unreplicated``, or StoreDown, or StoreFull; see ``redis_errors.translated``.
+            Per call its answer or ``UnreplicatedResult``, or StoreDown, or StoreFull; see ``redis_errors.translated``.
         """
-        if not calls:  # the lane would wait for an answer that never comes
+        if not calls:  # the connection would wait for an answer that never comes
             return []
         way, sole = _Way(quick, safety, large_bytes), self.topology.sole
         results = await (self._spread(calls, way) if sole is None else self._send(sole, calls, way))
@@ -135,12 +135,12 @@ class Connection:
             self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
 
     async def ping(self) -> None:
-        """Return if the store answers, and is no read-only replica; of a cluster, any node that finds it in order.
+        """Return if the store answers and is not a read-only replica; for a cluster, if any node finds it in order.
 
-        Sentinels are asked meanwhile whether it is still the primary.
+        Meanwhile Sentinels are asked whether it is still the primary.
         """
         self.topology.confirm()
-        with suppress(StoreFull):  # it answers so while it cannot write to its disk
+        with suppress(StoreFull):  # the answer while it cannot write to its disk
             if self.topology.sole is None:
                 told = await self._told(("PING",), ("CLUSTER", "INFO"))
                 if told is not None and all(b"cluster_state:fail" in state for _, state in told):
@@ -155,15 +155,15 @@ class Connection:
         return min(known, key=_WEAKEST.index)
 
     async def eviction_ok(self) -> bool | None:
-        """Whether the store keeps what it is given; None where it does not tell."""
+        """Whether the store keeps what it is given; None if it does not tell."""
         found = await self._settings("maxmemory", "maxmemory-policy")
         kept = [None if values is None else values[0] == "0" or values[1] == "noeviction" for values in found]
         return False if False in kept else None if None in kept else True
 
     async def subscriber(self, hear: Callable[[Any], None]) -> Line:
-        """A connection of its own for published messages; the caller ends it.
+        """A separate connection for published messages; the caller ends it.
 
-        ``hear`` is given every message and reply, and the error that ends the connection.
+        ``hear`` is called with every message and reply, and with the error that ends the connection.
         """
         node = await self.topology.node(None)
         try:
@@ -173,20 +173,20 @@ class Connection:
             raise translated(error) from error
 
     async def listeners(self, channels: Sequence[str]) -> list[int]:
-        """How many connections have subscribed to each channel, at all servers; zeros where the store does not tell."""
+        """How many connections have subscribed to each channel, at all servers; zeros if the store does not tell."""
         answers = await self._told(("PUBSUB", "NUMSUB", *channels)) if channels else None
         if answers is None:
             return [0] * len(channels)
         return [sum(counts) for counts in zip(*(answer[0][1::2] for answer in answers), strict=True)]
 
     async def close(self) -> None:
-        """Give up what is under way and close every connection."""
+        """Abandon the calls in flight and close every connection."""
         await self.topology.close()
 
     # ---------------------------------------------------------------- to the servers and back
 
     async def _spread(self, calls: Sequence[Call], way: "_Way") -> list[Any]:
-        """Each call to the server that has its key, and on to where that server says it has moved."""
+        """Send each call to the server that has its key, and again to where that server says the key has moved."""
         results: list[Any] = [None] * len(calls)
         waiting: dict[int, tuple[Call, Node | None]] = {at: (call, None) for at, call in enumerate(calls)}
         for _ in range(HOPS_MAX):
@@ -212,7 +212,7 @@ class Connection:
         return results
 
     async def _send(self, node: Node, calls: Sequence[Call], way: "_Way", load: Iterable[Script] = ()) -> list[Any]:
-        """One server's share; calls of scripts that it does not know are sent again, with the scripts (``load``)."""
+        """Send one server's share; calls of scripts that it does not know are sent again with the scripts, ``load``."""
         commands: list[Command] = [("SCRIPT", "LOAD", script.source) for script in load] if load else []
         places: list[int] = []
         for script, keys, args, asking in calls:
@@ -251,8 +251,8 @@ class Connection:
         return results
 
     async def _told(self, *commands: Command) -> list[list[Any]] | None:
-        """The answers to the same commands of each server in charge that can be reached; None where they are denied,
-        renamed or unknown.
+        """The answers of each reachable server in charge to the same commands; None if they are denied, renamed or
+        unknown.
         """
         nodes = await self.topology.nodes()
         found = await asyncio.gather(*(node.send(commands) for node in nodes), return_exceptions=True)
@@ -272,7 +272,7 @@ class Connection:
         return answers
 
     async def _settings(self, *names: str) -> list[list[str] | None]:
-        """Values of settings per server; None where the store does not tell."""
+        """Values of settings per server; None if the store does not tell."""
         answers = await self._told(*[("CONFIG", "GET", name) for name in names])
         if answers is None:
             return [None]

@@ -1,10 +1,10 @@
 """One server: a lean connection for the calls that carry rows, a pool for the others, a few more for large calls.
 
 On each, the commands of a call go out in one write, and the replies go to the waiting calls in order. The client
-library spends more time on a pipeline than the server does, so nothing here goes through it: hiredis, its packer and
-parser, on a plain asyncio transport. Every call is bounded in time and nothing is sent twice. A connection whose reply
-did not come in time, or that broke, is closed, and all calls that wait on it fail: a late reply must never be taken for
-that of a later call.
+library spends more time on a pipeline than the server does, so it is bypassed: hiredis packs and parses, on a plain
+asyncio transport. Every call is bounded in time and nothing is sent twice. A connection whose reply did not arrive in
+time, or that broke, is closed, and all calls that wait on it fail: a late reply must never be taken for that of a later
+call.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from service.store.redis.redis_errors import reply_error, unavailable
 
 Command = tuple[bytes | str | int, ...]
 KEEPALIVE_S, IDLE_S = 60, 60.0
-"""Seconds without traffic after which a connection is probed, and one of a pool closed: firewalls forget it."""
+"""Seconds without traffic after which a connection is probed, and a pooled one closed: firewalls forget them."""
 _NOTHING = object()
 
 
 class Line(asyncio.Protocol):
-    """One connection; ``hear``, if set, is given every message and reply, and the error that ends the connection."""
+    """One connection; ``hear``, if set, is called with every message and reply, and with the error that ends it."""
 
     def __init__(self) -> None:
         self._reader = hiredis.Reader(replyError=reply_error, notEnoughData=_NOTHING)
@@ -39,12 +39,12 @@ class Line(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self.hear: Callable[[Any], None] | None = None
-        self.ended: Exception | None = None  # why it can be used no more
+        self.ended: Exception | None = None  # why it can no longer be used
 
     def send(self, commands: Sequence[Command], timeout_s: float) -> "asyncio.Future[list[Any]]":
-        """Send commands; their replies, errors among them as values, have to come within ``timeout_s``.
+        """Send commands; their replies, with errors as values, have to arrive within ``timeout_s``.
 
-        An OSError or RedisError if the connection has ended: then nothing was sent.
+        Raises OSError or RedisError if the connection has ended: then nothing was sent.
         """
         # The stub of pack_command knows tuples of one item only.
         self._write(b"".join(map(hiredis.pack_command, commands)))  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ class Line(asyncio.Protocol):
         return future
 
     def tell(self, command: Command) -> None:
-        """Send a command whose replies ``hear`` is given, as it is why the connection has ended."""
+        """Send a command; ``hear`` gets its replies, and if the connection ends, the reason."""
         with suppress(OSError, RedisError):
             self._write(hiredis.pack_command(command))  # type: ignore[arg-type]  # as in send
 
@@ -63,11 +63,11 @@ class Line(asyncio.Protocol):
             raise self.ended or ConnectionError("not connected")
         try:
             self._transport.write(data)
-        except RuntimeError as error:  # uvloop's, for a connection that the server has closed a moment ago
+        except RuntimeError as error:  # uvloop's, for a connection that the server has just closed
             raise ConnectionResetError from error
 
     def end(self, error: Exception) -> None:
-        """Close, and fail all calls that wait."""
+        """Close, and fail all waiting calls."""
         self.ended = self.ended or error
         if self._transport is not None:
             self._transport.abort()
@@ -81,7 +81,7 @@ class Line(asyncio.Protocol):
                 future.set_exception(error)
 
     def retire(self, error: Exception) -> None:
-        """Send nothing more, and close when nobody waits."""
+        """Send nothing more, and close when no call is waiting."""
         self.ended = self.ended or error
         if not self._waiting:
             self.end(error)
@@ -103,7 +103,7 @@ class Line(asyncio.Protocol):
         if self.hear is not None:
             self.hear(reply)
             return
-        if not self._waiting:  # nobody has asked: in protected mode Redis says so, and hangs up
+        if not self._waiting:  # Redis in protected mode says so and hangs up
             self.end(reply if isinstance(reply, Exception) else ConnectionError("an unexpected reply"))
             return
         self._replies.append(reply)
@@ -122,10 +122,10 @@ class Line(asyncio.Protocol):
 
 
 async def connect(where: AbstractConnection, timeout_s: float) -> Line:
-    """A connection that the server has let in; the caller bounds the time that it takes to make it.
+    """Open a connection and log in; the caller bounds the time that this takes.
 
-    ``where`` is a connection of the client library's, which is not used but for what it knows: address, credentials,
-    certificates; the answer to the credentials may take ``timeout_s``. OSError, or the library's, if it cannot be made.
+    ``where`` is a connection of the client library, of which only address, credentials and certificates are used; the
+    answer to the credentials may take ``timeout_s``. Raises OSError, or an error of the library, if that fails.
     """
     loop = asyncio.get_running_loop()
     if isinstance(where, UnixDomainSocketConnection):
@@ -146,29 +146,29 @@ async def connect(where: AbstractConnection, timeout_s: float) -> Line:
         for reply in await line.send(greeting, timeout_s) if greeting else ():
             if isinstance(reply, Exception):
                 raise reply if unavailable(reply) else ConnectionError("not let in") from reply
-    except BaseException:  # cancelled by the time limit as well: a line that nobody will use is closed
+    except BaseException:  # also if cancelled by the time limit: close a line that will not be used
         line.end(ConnectionError("not let in"))
         raise
     return line
 
 
 LARGE_CONNECTIONS_MAX = 4
-"""Connections for large calls: apart from the pool, which they would otherwise fill while others wait for a place."""
+"""Connections for large calls: not those of the pool, which they would fill while other calls wait for a place."""
 RENEW_S = 1.0  # least time between two renewals of a server's connections
 LARGE_BYTES_PER_S = 4 * 2**20  # the rate that a large call is given time for, on top of the timeout
 
 
 class Pool:
-    """At most so many connections, which carry one call each at a time."""
+    """At most ``most`` connections, each of which carries one call at a time."""
 
     def __init__(self, made: Callable[[], Awaitable[Line]], most: int) -> None:
         self._made, self._places = made, asyncio.Semaphore(most)
         self._free: dict[Line, float] = {}  # with the time of its last reply
 
     async def call(self, commands: Sequence[Command], timeout_s: float) -> list[Any]:
-        """Send commands and return their replies, in ``timeout_s`` at most with waiting for a connection.
+        """Send commands and return their replies, in ``timeout_s`` at most, including the wait for a connection.
 
-        A caller that is cancelled leaves the connection taken until the replies have come.
+        If the caller is cancelled, the connection stays taken until the replies have arrived.
         """
         async with asyncio.timeout(timeout_s):
             await self._places.acquire()
@@ -195,7 +195,7 @@ class Pool:
 class Node:
     """A server at ``where``, the library's arguments of a connection; ``ValueError`` if one of them is not known.
 
-    ``timeout_s`` is the most a round trip may take, with waiting for one of the ``connections_max`` of the pool.
+    A round trip takes ``timeout_s`` at most, including the wait for one of the ``connections_max`` of the pool.
     """
 
     def __init__(self, where: Mapping[str, Any], timeout_s: float, connections_max: int) -> None:
@@ -214,15 +214,15 @@ class Node:
         self._closed, self._renewed = False, -math.inf
 
     async def send(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands in one round trip; errors that the server answers come as values.
+        """Send commands in one round trip; errors that the server answers are returned as values.
 
-        After a ConnectionError, TimeoutError or OSError it is not known which were carried out; RedisError: it refuses
-        all.
+        After a ConnectionError, TimeoutError or OSError it is not known which commands were carried out; RedisError:
+        the server refuses all.
         """
         return await self._pool.call(commands, self._timeout_s)
 
     async def send_large(self, commands: Sequence[Command], size: int) -> list[Any]:
-        """``send`` of commands that carry, or ask for, ``size`` bytes: with time for them, apart from other calls."""
+        """``send`` of commands that carry, or ask for, ``size`` bytes: with time for them, apart from others."""
         return await self._large.call(commands, self._timeout_s + size / LARGE_BYTES_PER_S)
 
     def send_quick(self, commands: Sequence[Command]) -> Awaitable[list[Any]]:
@@ -240,7 +240,7 @@ class Node:
         return await line.send(commands, self._timeout_s)
 
     async def subscriber(self, hear: Callable[[Any], None]) -> Line:
-        """A connection of its own for published messages; see ``Line.hear``."""
+        """A separate connection for published messages; see ``Line.hear``."""
         async with asyncio.timeout(self._timeout_s):
             line = await self._made()
         line.hear = hear
@@ -263,7 +263,7 @@ class Node:
                 line.retire(ConnectionError("the server is no primary"))
 
     def close(self) -> None:
-        """Close every connection; calls that wait fail."""
+        """Close every connection; waiting calls fail."""
         self._closed = True
         for line in [*self._lines]:
             line.end(ConnectionError("closed"))

@@ -1,4 +1,4 @@
-"""Errors of the store translated: StoreDown where it is down or cannot, StoreFull where it only has no room."""
+"""Errors of the store translated: StoreDown if it is down or cannot, StoreFull if it only has no room."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ _CANNOT = {
     "NOPERM": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",
 }
-# At the start, or behind "-" where Redis before 7 wraps what a script ran into.
+# At the start, or after "-" where Redis before 7 wraps an error inside a script.
 _WORD = re.compile(rf"(?:^|[\s:]-)({'|'.join({**_FULL, **_CANNOT})})\b")
 _CLASSES: dict[str, type[exceptions.ResponseError]] = {
     "NOSCRIPT": exceptions.NoScriptError,
@@ -45,7 +45,7 @@ _WORDS = {kind: word for word, kind in _CLASSES.items()}
 
 
 def reply_error(text: str) -> exceptions.ResponseError:
-    """A server's error, as the client library would raise it where that makes a difference here."""
+    """A server's error, as the client library would raise it if that makes a difference here."""
     word, _, rest = text.partition(" ")
     return _CLASSES[word](rest) if word in _CLASSES else exceptions.ResponseError(text)
 
@@ -59,7 +59,7 @@ def word_of(error: BaseException) -> str | None:
 
 
 def unavailable(error: BaseException) -> StoreDown | StoreFull | None:
-    """What ``error`` means for a caller, or None where the store is neither down nor full nor unable.
+    """What ``error`` means for a caller, or None if the store is neither down nor full nor unable.
 
     Its text is never the server's own message, which names hosts and paths.
     """
@@ -77,10 +77,10 @@ def unavailable(error: BaseException) -> StoreDown | StoreFull | None:
 
 
 def translated(error: BaseException) -> Unavailable:
-    """What ``error`` means for a caller; one that is not known, such as foreign data under our keys, is logged.
+    """What ``error`` means for a caller; an unknown one, such as foreign data under our keys, is logged.
 
-    It is a StoreDown, with the error as its cause, since what is stored may be as it should be: it never takes a model
-    out of service.
+    An unknown one becomes a StoreDown, with the error as its cause, since the stored data may be intact: it never takes
+    a model out of service.
     """
     if (meant := error if isinstance(error, Unavailable) else unavailable(error)) is not None:
         return meant

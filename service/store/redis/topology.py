@@ -1,9 +1,9 @@
 """Which server has a key: the only one, the primary that Sentinels name, or a node of a cluster.
 
-The client library finds the servers. They are looked up again, in a task of its own and at a bounded rate, when one
-cannot be reached, is no primary, or reports that a slot has moved. Until then callers that need that server get
-StoreDown. Sentinels are asked regularly as well: for seconds after they have promoted a replica, the former primary
-goes on taking rows, which are lost.
+The client library finds the servers. They are looked up again, in a separate task and at a bounded rate, when one
+cannot be reached, is not a primary, or reports that a slot has moved. Until then callers that need that server get
+StoreDown. Sentinels are also asked regularly: for seconds after they have promoted a replica, the former primary keeps
+accepting rows, which are lost.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from service.store.redis.url import ServerAddress, StoreUrl
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.1  # least time between two look-ups
-TRIES = 4  # sentinels, or nodes of a cluster, that one look-up has time to ask though most do not answer
+TRIES = 4  # sentinels, or nodes of a cluster, that one look-up has time to ask even if most do not answer
 UNKNOWN = "looking up the store's servers"
 _FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError, IndexError)
-"""What the client library raises where no server can be found; IndexError: a cluster's nodes have no slots yet."""
+"""What the client library raises if no server can be found; IndexError: a cluster's nodes have no slots yet."""
 
 Slots = list[ServerAddress | None]
-"""The server of each slot; a list of one where one server has all keys."""
+"""The server of each slot; a list of one if one server has all keys."""
 Find = Callable[[Iterable[ServerAddress]], Awaitable[Slots]]
-"""Looks servers up, given those that are known; raises an error of the library, or OSError, where none answers."""
+"""Looks servers up, given those that are known; raises an error of the library, or OSError, if none answers."""
 ONLY = ("", 0)
 
 
 class Topology:
-    """The servers in charge, and which has what; ``sole`` has all keys, None: not known, or there is more than one.
+    """The servers in charge and their keys; ``sole`` is the one with all keys, None if unknown or there are several.
 
     ``silent``: whether a server may stop being in charge without reporting it.
     """
@@ -80,7 +80,7 @@ class Topology:
         return str(self._of(key)) if len(self._slots) > 1 else ""
 
     def failed(self, error: BaseException) -> None:
-        """Note that a server could not be reached, or is not in charge any more: look again."""
+        """Look again, because a server could not be reached or is no longer in charge."""
         logger.debug("a server of the store failed: %r", error)
         self._search()
 
@@ -153,7 +153,7 @@ async def _only(_: Iterable[ServerAddress]) -> Slots:
 
 
 def _sentinels(url: StoreUrl, timeout_s: float) -> Find:
-    """Asks Sentinels for the primary of a service."""
+    """Ask Sentinels for the primary of a service."""
     own = _limited({**url.sentinel, "ssl": "connection_class" in url.sentinel}, timeout_s)
     own.pop("connection_class", None)
 
@@ -171,7 +171,7 @@ def _sentinels(url: StoreUrl, timeout_s: float) -> Find:
 
 
 def _cluster(url: StoreUrl, timeout_s: float) -> Find:
-    """Asks the nodes of a cluster in random order: one that is cut off from the rest may be wrong."""
+    """Ask the nodes of a cluster in random order: a node that is cut off from the rest may be wrong."""
     own = _limited(url.where, timeout_s)
 
     async def find(known: Iterable[ServerAddress]) -> Slots:

@@ -7,8 +7,8 @@
     redis+cluster://[USER:PASSWORD@]HOST[:PORT],...                a Redis Cluster, found through any of its nodes
     rediss+sentinel://, rediss+cluster://                          the same two over TLS
 
-Options after ``?`` choose certificates or a database, no behaviour; ``sentinel_username`` and ``sentinel_password`` are
-the credentials for the Sentinels.
+Options after ``?`` choose certificates or a database, not behaviour; ``sentinel_username`` and ``sentinel_password``
+are the credentials for the Sentinels.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class StoreUrl(NamedTuple):
 
 
 def parse(url: str) -> StoreUrl:
-    """Read a URL; ``ValueError`` if it cannot be used, which does not repeat it, since it may hold a password."""
+    """Read a URL; ``ValueError`` if it cannot be used, without repeating the URL, since it may hold a password."""
     parts = urlsplit(url)
     if parts.scheme not in (*_SINGLE, *_MANY):
         raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) is not of a known kind: write {_FORMS}")
@@ -56,7 +56,7 @@ def parse(url: str) -> StoreUrl:
 
 
 def _many(parts: SplitResult) -> StoreUrl:
-    """One URL for many servers: each host is parsed as a URL of its own."""
+    """One URL for many servers: each host is parsed as a separate URL."""
     plain, _, kind = parts.scheme.partition("+")
     user, at, hosts = parts.netloc.rpartition("@")
     options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
