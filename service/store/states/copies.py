@@ -1,7 +1,7 @@
 """Copies of models: the meta of a new one and a snapshot of its state at version 0, in one step if the name is free.
 
-No log has what came before version 0. So the meta says where the model is from (``origin``): a copy that has lost its
-first snapshot is not taken for a model that has learned nothing.
+No log has what was learned before version 0. So the meta names the model that was copied (``origin``): a copy that has
+lost its first snapshot is not taken for a model that has learned nothing.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Origin(NamedTuple):
     key: str  # the Idempotency-Key of the request; empty if it had none
 
     def asked_again(self, other: "Origin | None") -> bool:
-        """Whether a copy of that origin was made by this request, sent before."""
+        """Whether a copy of that origin was made by this same request, sent before."""
         if other is None or not self.key:
             return False
         return (self.name, self.incarnation, self.key) == (other.name, other.incarnation, other.key)

@@ -46,7 +46,7 @@ async def gather(connection: Connection, key: str, prefix: str, size: int, expec
     """
     last = count(size) - 1
     (length,) = await connection.ask(("HSTRLEN", key, f"{prefix}{last}"))
-    if length != size - last * PIECE_BYTES:  # nothing is allocated for a size that is not so
+    if length != size - last * PIECE_BYTES:  # nothing is allocated for a wrong size
         return None
     found = np.empty(size, dtype=np.uint8).data  # not a bytearray, which would be filled with zeros first
     for number in range(count(size)):

@@ -1,9 +1,9 @@
 """Snapshots: the whole state of a model at one version, in pieces, checked when written and when read.
 
 The pieces are written first and expire; publishing, one script, makes them permanent. So a writer that dies leaves
-nothing behind, and a published snapshot is complete. Where the store fails, a writer drops its pieces at once. From the
-second snapshot on the log is trimmed to the oldest of the newest ones, which are kept. One more, the guard, is kept
-until there is another guard, however old it is: it can be restored, and holds nothing of the log back.
+nothing behind, and a published snapshot is complete. If the store fails, a writer drops its pieces at once. The newest
+snapshots are kept; from the second one on, the log is trimmed to the oldest of these. One more, the guard, is kept
+until there is another guard, however old it is: it can be restored, but does not keep the log from being trimmed.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class SnapshotInfo(msgspec.Struct, frozen=True):
 
 
 class Written(NamedTuple):
-    """What became of a snapshot."""
+    """The outcome of writing a snapshot."""
 
     # "same", "differs", "not compared": published before, with these bytes, with others, or by code of another state
     # version; "refused": another incarnation, a version that is not on this log, or older than those kept
@@ -68,8 +68,8 @@ class Snapshots:
         """Write and publish a snapshot, the new ``guard`` or not; keep the ``keep`` newest, trim the log to the oldest.
 
         A version that is published already, by another replica or by a call whose answer got lost, stays as it is: the
-        outcome "differs" means that two replicas have made two states of one log. ``ValueError`` if ``blob`` has not
-        the length that ``info`` gives; readers check its digest.
+        outcome "differs" means that two replicas have made two states of one log. ``ValueError`` if ``blob`` does
+        not have the length that ``info`` gives; readers check its digest.
         """
         if info.bytes != len(blob):
             raise ValueError("the length is not the snapshot's")
@@ -77,7 +77,7 @@ class Snapshots:
         try:
             await self._send_pieces(keys, info, blob)
             return await self._publish(keys, info, keep, guard)
-        except Unavailable:  # they would take the room that is missing, for an hour
+        except Unavailable:  # the pieces would take up scarce room for an hour
             with suppress(Unavailable):
                 await self._connection.one(Call(_DROP, (keys.snapshots, keys.chunks(info.version)), (info.version,)))
             raise

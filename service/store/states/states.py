@@ -1,9 +1,9 @@
 """States and large segments that log entries name by digest: written in pieces before the entry, read in pieces before
 it is applied.
 
-The pieces expire unless an entry comes to refer to them. The append script refuses an entry whose pieces are not all
-there, makes them permanent and notes version and digest in the states HASH. The script that publishes a snapshot
-unlinks the states of the entries that it trims, and the one that deletes a model those of all its entries.
+The pieces expire unless an entry refers to them. The append script refuses an entry whose pieces are not all there,
+makes them permanent and records version and digest in the states HASH. The script that publishes a snapshot unlinks the
+states of the entries that it trims; the script that deletes a model unlinks those of all its entries.
 """
 
 from core.contract import Buffer
@@ -17,7 +17,7 @@ _PIECE = script("write_piece")
 
 
 class StateLost(ValueError):
-    """The pieces of a state are missing or damaged; or the entry that names it has been trimmed meanwhile."""
+    """The pieces of a state are missing or damaged, or the entry that names it has been trimmed meanwhile."""
 
 
 class States:
