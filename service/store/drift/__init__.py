@@ -1,1 +1,1 @@
-"""The stream of drift events, and who has been sent which."""
+"""The stream of drift events, and which events each webhook has been sent."""

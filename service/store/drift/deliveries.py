@@ -1,4 +1,4 @@
-"""Deliveries of drift events to webhooks: of each webhook the last event settled, and who delivers the next one.
+"""Deliveries of drift events to webhooks: for each, the last event settled and the process that delivers the next.
 
     onepass:{onepass:drift}:webhooks   HASH   WEBHOOK -> "POSITION CONSUMER UNTIL": settled up to, whose turn until when
 
@@ -21,10 +21,10 @@ _NEXT = script("basics", "next_delivery")
 
 
 class Due(NamedTuple):
-    """What a webhook is owed."""
+    """The next event for a webhook."""
 
-    missed: int  # entries that left the capped stream before it had them
-    event: StoredEvent | None  # the next one; None: there is none, or another consumer has the turn
+    missed: int  # entries that left the capped stream before the webhook got them
+    event: StoredEvent | None  # None: there is none, or another consumer has the turn
 
 
 class Deliveries:

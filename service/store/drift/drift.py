@@ -3,16 +3,16 @@
     onepass:drift   TIME-NUMBER   m model, i id of the event, t time of its entry in the log, k mark, e JSON (events.py)
 
 Every replica finds the same alarms and tries to add them. In the slot of the stream a hash has the position of each
-model's newest published alarm: a script adds only what comes after it, and moves it, so publishing may be repeated.
-Another hash has the alarms that have joined each event of the stream, "COUNT JSON,JSON", for the lists; an entry that
-leaves the stream takes those of its event with it. Nothing is added for a model that has a tombstone: it was deleted.
+model's newest published alarm: a script adds only later alarms and moves that position, so publishing may be repeated.
+Another hash has the alarms that have joined each event of the stream, "COUNT JSON,JSON", for the lists; when an entry
+leaves the stream, those of its event leave too. Nothing is added for a model with a tombstone: it was deleted.
 
 An event whose log entry a failover has cut stays in the stream (another slot, another server), and an alarm that gets
 the same position later is taken for a repeat.
 
-Drift found before the labels come is not implied by the log, and replicas do not find the same. So a model has at most
-one such event a minute, others are dropped; a list of its own keeps them, since no outbox does. Their indices begin
-above those of all alarms, so that a list of both has one order.
+Drift found before the labels arrive is not implied by the log, and replicas may find different drifts. So a model has
+at most one such event a minute, and others are dropped; the model's own list keeps them, since no outbox does. Their
+indices begin above those of all alarms, so that a list of both has one order.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,10 +50,10 @@ class DriftStream:
     async def publish(
         self, name: str, incarnation: str, after: AlarmPosition, alarms: Sequence[StreamItem]
     ) -> tuple[AlarmPosition | None, int]:
-        """Add the alarms that are new; without any, ask how far they are published.
+        """Add the alarms that are new; without any, find out how far the model's alarms are published.
 
-        ``after`` is how far they are believed to be published, NO_ALARM: not known; ``alarms`` follow, in order.
-        Returns how far they are now, None if the model was deleted, and how many were new: the last ones.
+        ``after`` is the last alarm believed to be published, NO_ALARM if unknown; ``alarms`` follow it, in order.
+        Returns the last one published now, None if the model was deleted, and how many were new: the last ones.
         """
         args: list[bytes | str | int] = [ModelKeys(name, incarnation).member(), name, self._kept, _text(after)]
         for each in alarms:
@@ -66,7 +66,7 @@ class DriftStream:
         return (version, index), added
 
     async def add_unlabelled(self, name: str, incarnation: str, version: int, time_ms: int, body: bytes) -> bool:
-        """Add an event of unlabelled rows, whose JSON lacks the id; False: its model is gone, or had one just now."""
+        """Add an event of unlabelled rows, whose JSON lacks the id; False: its model is gone, or had one recently."""
         keys = ModelKeys(name, incarnation)
         place = (incarnation, version, FIRST_UNLABELLED, UNLABELLED_KEPT, UNLABELLED_PAUSE_MS)
         args = (keys.member(), name, self._kept, *place, time_ms, body.removeprefix(b"{"))
@@ -106,14 +106,14 @@ class DriftStream:
         return 1000 * int(seconds)
 
     async def news(self, reached: StreamPosition, limit: int) -> list[StoredEvent]:
-        """Entries after a position; waits for some, and returns none if none came in time."""
+        """Entries after a position; waits for some, and returns none if none were added in time."""
         wait_ms = max(1, int(1000 * self._wait_s))
         command = ("XREAD", "COUNT", limit, "BLOCK", wait_ms, "STREAMS", DRIFT, str(reached))
         (found,) = await self._own.ask(command)
         return [stored_event(item) for item in found[0][1]] if found else []
 
     async def last(self, sought: Callable[[StoredEvent], bool], until: str = "+") -> StoredEvent | None:
-        """The newest entry up to a position that is ``sought``; None if none is kept."""
+        """The newest kept entry up to a position for which ``sought`` is true; None if there is none."""
         count = 1
         while True:
             (found,) = await self._connection.ask(("XREVRANGE", DRIFT, until, "-", "COUNT", count))

@@ -5,7 +5,7 @@
     position   TIME-NUMBER                 of an entry of the stream: when it was added (the store's clock, ms; no two
                                            entries share one), and a consecutive number that shows what was missed
 
-An event is shown with the alarms that have joined it by then; streams and webhooks send it at its first alarm, and
+An event is shown with the alarms that have joined it so far; streams and webhooks send it at its first alarm, and
 streams send each later alarm as an event of kind ``joined``.
 """
 
@@ -24,7 +24,7 @@ HELD_BACK, JOINED = "h", "j"  # marks of entries: events that webhooks do not ge
 
 
 class StreamPosition(NamedTuple):
-    """Where an entry is in the stream; positions grow, their times do so as well, and ``number`` by one at a time."""
+    """Where an entry is in the stream; positions and their times increase, and ``number`` by one at a time."""
 
     time_ms: int
     number: int
