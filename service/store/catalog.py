@@ -1,8 +1,8 @@
 """The models that exist: a meta HASH each, and an index to list them by.
 
-The meta HASH decides. The index is written before it and cleared after it: it may name a model that does not exist
-(after a crash in between); ``names`` looks up the meta of every member. It lacks one that does only after a failover of
-its own server, until a process that holds the model lists it again.
+The meta HASH decides. The index is written before it and cleared after it, so after a crash in between it may name a
+model that does not exist; ``names`` looks up the meta of every member. It lacks an existing model only after a failover
+of the index's server, until a process that holds the model lists it again.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
 
-STEP_NAMES = 1000  # least names looked at in one step if only some are wanted
-STEPS_MAX = 10  # most such steps where the names are only a hint
+STEP_NAMES = 1000  # names looked at in one step, at least, if only some are wanted
+STEPS_MAX = 10  # most such steps if the names are only a hint
 STEP_MODELS = 250
-"""Most models read in one round trip, some tenths of a millisecond for the rows that share the connection; and most
-decoded in one turn of the event loop."""
+"""Most models read in one round trip, which delays rows on the same connection by a few tenths of a millisecond; and
+most decoded in one turn of the event loop."""
 
-Wanted = Callable[[str], bool]  # whether a list is to have a model of this name
+Wanted = Callable[[str], bool]  # whether a list should include the model of this name
 
 _META = ("incarnation", "config", "version", "uid", "created", "updated", "summary", "code", "origin")
 _CREATE = script("basics", "create")
 
 DELETED_MS = 7 * 86_400_000
-"""How long it is remembered that a model was deleted: a replica that holds it still must not take it for lost."""
-DELETED_MAX = 10_000  # how many deletions are remembered, the last ones
+"""How long a deletion is remembered: a replica that still holds the model must not take it for lost."""
+DELETED_MAX = 10_000  # how many deletions are remembered, the latest ones
 
 LOST_MS = 120_000
 """How long the name of a lost model is reserved after a service that holds it last looked (follower.py)."""
@@ -70,7 +70,7 @@ class ModelMeta:
 
     @property
     def listed(self) -> StoredSummary:
-        """What a list shows of it: the summary, or without a readable one what the configuration says."""
+        """What a list shows of it: the summary, or if none is readable, what the configuration says."""
         if (stored := decode(self.summary)) is not None:
             return stored
         try:
@@ -102,8 +102,8 @@ class Catalog:
     async def create(self, name: str, incarnation: str, config: bytes, summary: bytes = b"") -> Existing:
         """Create a model with an incarnation of its own, unless the name is taken.
 
-        ``summary`` is its first record, as ``summaries.encode_first`` makes it. ``ModelLost`` if a service holds the
-        model of that name, which the store has lost.
+        ``summary`` is its first record, as ``summaries.encode_first`` makes it. ``ModelLost`` if a service holds a
+        model of that name that the store has lost.
         """
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("ZADD", INDEX, 0, keys.member()))
@@ -117,12 +117,12 @@ class Catalog:
         return Existing(old[0].decode(), old[1], created=False)
 
     async def relist(self, models: Sequence[tuple[str, str]]) -> None:
-        """List models again, by name and incarnation, that exist though the index lacks them."""
+        """Add existing models, by name and incarnation, to the index again if it lacks them."""
         if not models:
             return
         (scores,) = await self._connection.ask(("ZMSCORE", INDEX, *map(" ".join, models)))
         missing = [model for model, score in zip(models, scores, strict=True) if score is None]
-        if missing:  # one that is being deleted leaves the index last: it exists no more
+        if missing:  # one that is being deleted leaves the index last: it no longer exists
             living = await self._living(missing)
             await self._connection.ask(*[("ZADD", INDEX, 0, f"{name} {own}") for name, own, *_ in living])
 
@@ -164,7 +164,7 @@ class Catalog:
         await self._remember(keys)
 
     async def _remember(self, keys: ModelKeys) -> None:
-        """Count the mark of a deleted model, whose drift is over, and remove the oldest ones that are too many."""
+        """Remember the mark of a deleted model, remove its drift keys, and the oldest marks beyond the limit."""
         own = (keys.member(), DELETED_MS, DELETED_MAX)
         drift = (TOMBSTONES, DRIFT_PUBLISHED, keys.unlabelled)
         oldest = (await self._connection.one(Call(_REMEMBER, drift, own)))[::2]
@@ -172,7 +172,7 @@ class Catalog:
         await self._connection.ask(*[("DEL", mark) for mark in marks])
 
     async def _unlist_deleted(self, name: str) -> None:
-        """Remove what a process that died while deleting has left in the index."""
+        """Remove entries that a process which died while deleting has left in the index."""
         low, high = f"[{name} ", f"({name}!"
         (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, high, "LIMIT", 0, STEP_MODELS))
         left = [member.decode().split(" ", 1) for member in members if member.startswith(f"{name} ".encode())]
@@ -186,7 +186,7 @@ class Catalog:
         return [bool(found) for found in await self._connection.ask(*asked)]
 
     async def judge(self, models: Sequence[tuple[str, str]]) -> list[bool]:
-        """As ``deleted``, for models in memory; the names of lost ones are reserved for them, unless they are taken."""
+        """Like ``deleted``, for models in memory; the names of lost models are reserved for them unless taken."""
         keys = [ModelKeys(name, incarnation) for name, incarnation in models]
         calls = [Call(_JUDGE, (own.meta, own.deleted, own.lost), (own.incarnation, LOST_MS)) for own in keys]
         return [bool(found) for found in await self._connection.every(calls)]
@@ -195,7 +195,7 @@ class Catalog:
         """Mark a lost model as deleted, for every replica that holds it, and free its name."""
         keys = ModelKeys(name, incarnation)
         await self._connection.ask(("SET", keys.deleted, 1, "PX", DELETED_MS))
-        await self._connection.ask(("DEL", keys.lost))  # after the mark, so that nobody reserves the name again
+        await self._connection.ask(("DEL", keys.lost))  # after the mark, so that no service reserves the name again
         await self._unlist(keys)
 
     async def count(self) -> int:
@@ -206,8 +206,8 @@ class Catalog:
     async def names(
         self, limit: int, after: str | None = None, wanted: Wanted | None = None
     ) -> tuple[list[tuple[str, str]], str | None]:
-        """Up to ``limit`` models that are ``wanted`` as (name, incarnation), by name, and the name to go on after, or
-        None at the end; of these, only among the next ``STEPS_MAX`` times ``STEP_NAMES``.
+        """Up to ``limit`` models that are ``wanted`` as (name, incarnation), by name, and the name to continue after,
+        or None at the end; with ``wanted``, at most ``STEPS_MAX`` times ``STEP_NAMES`` names are looked at.
         """
         found, following = await self._page(limit, after, wanted, STEPS_MAX)
         return [(name, incarnation) for name, incarnation, *_ in found], following
@@ -215,7 +215,7 @@ class Catalog:
     async def summaries(
         self, limit: int, after: str | None = None, wanted: Wanted | None = None
     ) -> tuple[list[Listed], str | None]:
-        """The same with what is stored of each; nothing else of it is read."""
+        """Like ``names``, with the stored summary of each; nothing else of a model is read."""
         found, following = await self._page(limit, after, wanted)
         listed: list[Listed] = []
         for number, (name, incarnation, record, _) in enumerate(found, 1):
@@ -229,15 +229,15 @@ class Catalog:
         return listed, following
 
     async def behind(self, limit: int, after: str | None) -> tuple[dict[str, int], str | None]:
-        """Of up to ``limit`` models those whose summary is behind their log, with versions; the name to go on after."""
+        """Of up to ``limit`` models, those with a summary behind the log, and versions; the name to continue after."""
         found, following = await self._page(limit, after, None)
         stored = [(name, int(version), decode(record)) for name, _, record, version in found]
         return {name: head for name, head, summary in stored if head > (summary.version if summary else 0)}, following
 
     async def write_summaries(self, writes: Sequence[SummaryWrite]) -> list[int | Unavailable]:
-        """Store the summaries of many models in one round trip; what fails for one does not concern the others.
+        """Store the summaries of many models in one round trip; a failure for one does not affect the others.
 
-        Returns what ``summaries.write_call`` says, Unavailable if the store did not answer, or cannot.
+        Returns what ``summaries.write_call`` says, or Unavailable if the store did not answer, or cannot.
         """
         results = await self._connection.run([write_call(write) for write in writes])
         return [result if isinstance(result, Unavailable) else int(result) for result in results]
@@ -246,7 +246,7 @@ class Catalog:
         self, limit: int, after: str | None, wanted: Wanted | None, steps: float = math.inf
     ) -> "tuple[list[_Row], str | None]":
         found: list[_Row] = []
-        low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: behind all members of that name
+        low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: after all members of that name
         step = limit + 1 if wanted is None else max(limit + 1, STEP_NAMES)
         while len(found) <= limit and steps > 0:
             steps -= wanted is not None
@@ -263,7 +263,7 @@ class Catalog:
         return found[:limit], found[limit - 1][0] if len(found) > limit else None
 
     async def _living(self, pairs: Sequence[tuple[str, ...]]) -> "list[_Row]":
-        """The members of the index that exist, over the lean connection: it takes a sixth of the pool's time."""
+        """The members of the index that exist, over the lean connection, which takes a sixth of the pool's time."""
         metas = [meta_key(name) for name, _ in pairs]
         calls = [Call(None, (meta,), ("HMGET", meta, "incarnation", "summary", "version")) for meta in metas]
         found: list[_Row] = []

@@ -1,11 +1,11 @@
-"""Which tracked predictions are learned as the label of ``labels_due``, and when: found by every process.
+"""Which tracked predictions are learned with the label of ``labels_due``, and when; every process looks for them.
 
 A model keeps its predictions in its own slot, sorted by the time when their label is due. One index in another slot
-lists all models that have some, by the time of the next look at them: it asks for the time of the first label, and only
-if that has passed is the model visited. A prediction is announced there before it is kept (a mark), so that none is
-overlooked after a crash in between. While a mark is young, what it announces may still be kept right after a look: the
-next one comes when the label of that would be due. What a failover of the index's server has lost, a process that holds
-the model announces again.
+lists all models that have some, by the time of the next look at them: a look reads the time of the first label, and the
+model is visited only if that has passed. A prediction is announced there before it is kept (a mark), so that none is
+overlooked after a crash in between. While a mark is young, its prediction may still be kept right after a look: the
+next look comes when that prediction's label would be due. If a failover of the index's server has lost marks, processes
+that hold the models announce them again.
 """
 
 import itertools
@@ -23,8 +23,8 @@ _DUE = script("basics", "due_labels")
 _EXPIRED = script("basics", "count_expired")
 _SETTLE = script("basics", "young_mark", "settle_due")
 GRACE_MS = 31 * 86_400_000
-"""How long a prediction is kept after its label was due, in case no process is there to learn it."""
-LEASE_MS = 2_000  # how long other processes leave predictions alone that one process learns
+"""How long a prediction is kept after its label was due, in case no process is running that could learn it."""
+LEASE_MS = 2_000  # how long predictions that one process is learning are left alone by others
 MARK_LIFE_MS = 60_000  # longer than any prediction takes from its mark until it is kept
 PAUSE_MS = 1_000  # least time between two looks at a model
 
@@ -43,12 +43,12 @@ class DueLabels:
         self._connection = connection
 
     async def mark(self, models: Mapping[tuple[str, str], int]) -> None:
-        """Announce predictions: ``models`` has, by name and incarnation, in how many ms the first label is due."""
+        """Announce predictions: ``models`` has, by name and incarnation, the ms until the first label is due."""
         args = [part for (name, own), life in models.items() for part in (ModelKeys(name, own).member(), life)]
         await self._connection.one(Call(_MARK, (LABELS_DUE, LABELS_MARKED), (MARK_LIFE_MS, *args)))
 
     async def mark_lost(self, models: Sequence[tuple[str, str]]) -> None:
-        """Announce again what the index lacks of these models, by name and incarnation, as after a failover."""
+        """Announce those of these models, by name and incarnation, that the index lacks, as after a failover."""
         asked: list[Command] = []
         for keys in itertools.starmap(ModelKeys, models):
             asked += [("ZCARD", keys.labels_due), ("ZSCORE", LABELS_DUE, keys.member())]
@@ -58,9 +58,9 @@ class DueLabels:
             await self.mark(lost)
 
     async def models(self, most: int) -> list[tuple[str, str]]:
-        """Names and incarnations of models that have a label due, or may have one: their server did not answer.
+        """Names and incarnations of models that have a label due, or may have one because their server did not answer.
 
-        These are some of the ``most`` models whose turn has come; the others are settled.
+        These are found among up to ``most`` models whose turn has come; the others of them are settled.
         """
         now, members = await self._connection.one(Call(_MODELS, (LABELS_DUE,), (most,)))
         pairs = [text(member).partition(" ") for member in members]
@@ -91,10 +91,10 @@ class DueLabels:
         await self._connection.ask(("ZREM", keys.labels_due, *map(raw, prediction_ids)))
 
     async def count_expired(self, name: str, incarnation: str, count: int) -> None:
-        """Count predictions as expired that were removed because their due label was not learned."""
+        """Count as expired predictions that were removed because their due label was not learned."""
         await self._connection.one(Call(_EXPIRED, (ModelKeys(name, incarnation).meta,), (incarnation, count)))
 
     async def settle(self, models: Mapping[tuple[str, str], int]) -> None:
-        """Set when (ms) the next label is due: ``models`` has that by name and incarnation; 0: never."""
+        """Set when (ms) the next label is due: ``models`` has this time by name and incarnation; 0: never."""
         args = [part for model, following in models.items() for part in (ModelKeys(*model).member(), following)]
         await self._connection.one(Call(_SETTLE, (LABELS_DUE, LABELS_MARKED), (MARK_LIFE_MS, PAUSE_MS, *args)))

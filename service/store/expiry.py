@@ -1,7 +1,7 @@
-"""Expiry without traffic: what has expired leaves the store even if nothing is appended.
+"""Expiry without traffic: expired ids and predictions leave the store even if nothing is appended.
 
-Every append with ids, every new tracked prediction and every label of one sweeps some of its model's. ``sweep`` removes
-the rest; each process calls it for all models in turn. If nothing has expired, it only looks at two keys.
+Every append with ids, every new tracked prediction and every label for one removes some of its model's. ``sweep``
+removes the rest; each process calls it for all models in turn. If nothing has expired, it only looks at two keys.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ EXPIRE = script("basics", "sweep", "expire")
 
 
 class Swept(NamedTuple):
-    """How many ids and tracked predictions have left a model."""
+    """How many ids and tracked predictions of a model were removed."""
 
     ids: int
     predictions: int
@@ -26,7 +26,7 @@ class Swept(NamedTuple):
 async def sweep(connection: Connection, models: Sequence[tuple[str, str]], most: int) -> list[Swept | Unavailable]:
     """Remove expired ids and tracked predictions, at most ``most`` of each kind and model, in one round trip.
 
-    ``models`` are names and incarnations; one that is gone is left alone.
+    ``models`` are names and incarnations; models that are gone are skipped.
     """
     calls = []
     for name, incarnation in models:

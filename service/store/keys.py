@@ -34,18 +34,18 @@
     onepass:{onepass:labels}:marked     HASH  "NAME INC" -> "TIME LIFE": when such a prediction was last announced, and
                                               the shortest time until the label of a recent one is due, both in ms
 
-    onepass:nothing                     never there: only a store that takes writes lets it be deleted
+    onepass:nothing                     never exists: only a store that takes writes lets it be deleted
 
-    onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for an entry; "INC" when the model is deleted;
+    onepass:{NAME}:hints                CHANNEL  "INC VERSION UID" for an entry; "INC" when the model is deleted
 
 The hash tag {NAME} puts all keys of one model in one slot, so that one script can change them together. Everything but
-meta and lost carries the incarnation: what a deleted model's writers still send can never reach its successor.
+meta and lost carries the incarnation, so that late writes for a deleted model can never reach its successor.
 """
 
 from functools import lru_cache
 
 INDEX = "onepass:models"  # space sorts before every character a name may hold, so the members sort by name
-DRIFT = "onepass:drift"  # the part in braces determines the slot, else the whole key does: these share one
+DRIFT = "onepass:drift"  # a part in braces determines the slot, otherwise the whole key: these keys share a slot
 _DRIFT_SLOT = f"onepass:{{{DRIFT}}}:"
 DRIFT_PUBLISHED = f"{_DRIFT_SLOT}published"
 DRIFT_ALARMS = f"{_DRIFT_SLOT}alarms"
@@ -91,16 +91,16 @@ cached_keys = lru_cache(maxsize=1024)(ModelKeys)  # the keys of models that appe
 
 
 def meta_key(name: str) -> str:
-    """``ModelKeys.meta`` of a name, where thousands are asked for and nothing else of them."""
+    """``ModelKeys.meta`` of a name, for callers that need thousands of these and no other key."""
     return f"onepass:{{{name}}}:meta"
 
 
 LABEL, ROW = "p:", "i:"
-"""What the id begins with by which the label of a tracked prediction, or a row with an id of its own, is remembered;
-its prediction id, or that id, follows."""
+"""Prefixes of remembered ids: for the label of a tracked prediction, whose prediction id follows, and for a row with
+its own id, which follows."""
 
 TEXT = ("utf-8", "surrogatepass")
-"""How a client's text is encoded: total, since one odd id must not fail the pipeline it shares with other models."""
+"""How a client's text is encoded: never fails, since an odd id must not fail the pipeline it shares with others."""
 
 
 def raw(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Tracked predictions: rows and served predictions, kept until the label comes or they expire."""
+"""Tracked predictions: rows and served predictions, kept until their label arrives or they expire."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.redis.node import Command
 
-BYTES_AT_ONCE = 2**20  # a script stops once the predictions that it has looked at are larger than this; so does a page
+BYTES_AT_ONCE = 2**20  # a script stops once it has looked at more bytes of predictions than this; so does a page
 
 _TRACK = script("basics", "look", "sweep", "track")
 
@@ -36,8 +36,8 @@ class Track:
     ttl_ms: int
     cap: int
     id_cap: int
-    given: bool = False  # the id is the client's own: labels may have it already
-    due_ms: int | None = None  # when it is learned as the label of the configuration; None: never
+    given: bool = False  # the id is the client's own: a label may have used it already
+    due_ms: int | None = None  # time until it is learned with the configured label; None: never
 
 
 TrackOutcome = Literal["gone", "full", "known"] | RememberedIds | Unavailable | None
@@ -65,7 +65,7 @@ class Pending:
         return [_tracked(result) for result in await self._connection.run(calls)] if calls else []
 
     async def drop(self, name: str, incarnation: str, prediction_ids: Sequence[str]) -> int:
-        """Drop predictions, and say how many of them were there."""
+        """Drop predictions, and return how many of them existed."""
         if not prediction_ids:
             return 0
         keys, ids = ModelKeys(name, incarnation), [raw(one) for one in prediction_ids]
@@ -85,10 +85,10 @@ class Pending:
     async def list(
         self, name: str, incarnation: str, limit: int, after: str | None = None
     ) -> tuple[list[tuple[str, int, bytes]], str | None]:
-        """Up to ``limit`` as (id, expires ms, blob with an empty row), first to expire first, and what to go on after.
+        """Up to ``limit`` as (id, expires ms, blob with an empty row), first to expire first, and the next cursor.
 
-        The latter is None at the end of the list. A page ends early where its blobs are large, even without the rows,
-        and lacks what leaves while it is read. ``ValueError`` if ``after`` is not what this method gave.
+        The cursor is None at the end of the list. A page ends early if its blobs are large, even without the rows, and
+        lacks predictions that leave while it is read. ``ValueError`` if ``after`` is not one.
         """
         last = _cursor(after)
         keys = ModelKeys(name, incarnation)

@@ -1,4 +1,4 @@
-"""Whether the store's user may run what the scripts run: a script that is refused halfway leaves its first writes."""
+"""Whether the store's user may run the scripts' commands: a script refused halfway leaves its first writes behind."""
 
 import re
 from pathlib import Path
@@ -13,5 +13,5 @@ _REFUSED = lua.script("refused")
 
 
 async def refused_commands(connection: Connection) -> list[str]:
-    """The commands of the scripts that the store's user may not run; of a cluster, at one node."""
+    """The commands of the scripts that the store's user may not run; in a cluster, at one node."""
     return [command.decode() for command in await connection.one(Call(_REFUSED, (NOTHING,), _COMMANDS))]

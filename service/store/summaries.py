@@ -2,9 +2,9 @@
 
     summary = "VERSION:TIME:" + JSON [1, the fields of core.model.Summary ...]
 
-All of a record is of one version, TIME (ms) the time of its entry. It may lag behind the log, never run ahead of it: an
-append stores the summary of the state before it, and ``Catalog.write_summaries`` those of versions that are on the log
-only. Of two records the later version stays.
+A record describes one version; TIME (ms) is the time of its entry. It may lag behind the log but never run ahead of it:
+an append stores the summary of the state before it, and ``Catalog.write_summaries`` only those of versions that are on
+the log. Of two records the later version stays.
 """
 
 from typing import Any, NamedTuple
@@ -66,7 +66,7 @@ def decode(record: bytes | None) -> StoredSummary | None:
         form, *figures = _decode(rest)
         if form != FORMAT:
             return None
-        known = figures[: len(Summary._fields)]  # a later version may add fields behind these
+        known = figures[: len(Summary._fields)]  # a later version may add fields after these
         return StoredSummary(int(version), int(time_ms), msgspec.convert(known, Summary))
     except (ValueError, msgspec.MsgspecError):
         return None

@@ -1,8 +1,8 @@
-"""The scripts that the server runs, in Lua: a file each, and files of what several of them share.
+"""The scripts that the server runs, in Lua: one file each, and files that several of them share.
 
 The server runs one script at a time, so each sees and leaves a consistent model. Nothing newer than Redis 6.2 is used.
-Keys and arguments are checked before in Python only. Versions are written with %.0f: Lua would turn large numbers into
-exponents.
+Keys and arguments are checked beforehand, only in Python. Versions are written with %.0f: Lua would turn large numbers
+into exponents.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from service.store.redis.connection import Script
 
 
 def script(*names: str, **numbers: int) -> Script:
-    """Some files joined into one script; ``${NAME}`` in them stands for a number."""
+    """Files joined into one script; ``${NAME}`` in them stands for a number."""
     source = "\n".join((Path(__file__).parent / f"{name}.lua").read_text() for name in names)
     for name, number in numbers.items():
         source = source.replace(f"${{{name}}}", str(number))
