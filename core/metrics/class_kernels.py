@@ -204,7 +204,7 @@ def _window_scores(ring: Floats, width: int, K: int) -> tuple[float, float, floa
 
 @njit("f8(f8, f8)", cache=True)
 def beyond_chance(p0: float, chance: float) -> float:
-    """(p0 - chance)/(1 - chance), either kappa; NaN where it is undefined."""
+    """(p0 - chance)/(1 - chance), either kappa; NaN if it is undefined."""
     if 1.0 - chance > 1e-12:
         return (p0 - chance) / (1.0 - chance)
     return 1.0 if p0 >= 1.0 - 1e-12 else np.nan

@@ -1,6 +1,6 @@
 r"""The paired difference of two learners' losses on the same rows, and whether it is more than chance.
 
-For each row that both predicted, before its label came,
+For each row that both predicted, before its label arrived,
 
     classification    d = [first is wrong] - [second is wrong]
     with class_costs  d = (c_y [first is wrong] - c_y [second is wrong]) / max c,    c_y the cost of missing the label

@@ -100,7 +100,7 @@ class Catalog:
         self._connection = connection
 
     async def create(self, name: str, incarnation: str, config: bytes, summary: bytes = b"") -> Existing:
-        """Create a model with an incarnation of its own, unless the name is taken.
+        """Create a model with its own incarnation, unless the name is taken.
 
         ``summary`` is its first record, as ``summaries.encode_first`` makes it. ``ModelLost`` if a service holds a
         model of that name that the store has lost.

@@ -60,7 +60,7 @@ class DueLabels:
     async def models(self, most: int) -> list[tuple[str, str]]:
         """Names and incarnations of models that have a label due, or may have one because their server did not answer.
 
-        These are found among up to ``most`` models whose turn has come; the others of them are settled.
+        These are found among up to ``most`` models whose turn has come; the rest of those are settled.
         """
         now, members = await self._connection.one(Call(_MODELS, (LABELS_DUE,), (most,)))
         pairs = [text(member).partition(" ") for member in members]

@@ -24,7 +24,7 @@ class Due(NamedTuple):
     """The next event for a webhook."""
 
     missed: int  # entries that left the capped stream before the webhook got them
-    event: StoredEvent | None  # None: there is none, or another consumer has the turn
+    event: StoredEvent | None  # None if there is none, or another consumer has the turn
 
 
 class Deliveries:

@@ -22,7 +22,7 @@ def digest(blob: Buffer) -> str:
 
 
 def count(size: int) -> int:
-    """Number of pieces of a value of so many bytes; an empty one has one."""
+    """Number of pieces of a value of ``size`` bytes; an empty value has one."""
     return max(1, -(-size // PIECE_BYTES))
 
 
