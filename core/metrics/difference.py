@@ -81,7 +81,7 @@ class PairedDifference(Holder):
 
     def __init__(self) -> None:
         self.scalars = np.zeros(_SCALARS)
-        load()  # here, where no row waits for it
+        load()  # now, not at the first comparison
 
     def absorb(self, first: Floats, second: Floats, truth: Floats = NO_NUMBERS) -> None:
         """Compare n rows in order. A block leaves the same bits as its rows one at a time.
