@@ -246,21 +246,21 @@ class DriftDetector(Holder):
         means, counters, reference = held["means"], held["counters"], held["reference"]
         classes = len(counters)
         if len(means) != at.FIRST + at.PER_CLASS * classes or (self.regression and classes != 1):
-            raise ValueError("means: windows of other classes")
+            raise ValueError("means: windows that do not match the classes")
         largest = np.full(len(means), at.ADDED_MAX)
         largest[at.ORIGIN], by_class = at.VALUE_MAX, largest[at.FIRST :].reshape(classes, at.PER_CLASS)
         by_class[:, at.TO_RECENT : at.LAST] *= counters[:, [at.RECENT]]
         by_class[:, at.LAST] = at.ROOT_MAX
         if (np.abs(means) > largest[:, None]).any():
-            raise ValueError("means beyond what rows can have")
+            raise ValueError("means: larger than any rows can make them")
         rows = counters[:, at.COUNT]
         unfinished = (counters[:, [at.RECENT, at.PARTIAL]] >= np.maximum([self.limits[0], self._cell], 1)).any()
         larger = (counters[:, at.WRONG] > rows + counters[:, at.PARTIAL]) | (counters[:, at.STEPS] > self._cell * rows)
         if unfinished or larger.any() or (rows % max(self._cell, 1)).any():
-            raise ValueError("counters: counts that cannot be")
+            raise ValueError("counters: impossible counts")
         batches, collected = reference[[at.BATCHES, at.COLLECTED]] if len(reference) else (0.0, 0.0)
         if batches not in {0.0, 1.0, 2.0} or collected not in range(max(self._error_batch, 1)):
-            raise ValueError("reference: batches that cannot be")
+            raise ValueError("reference: impossible batches")
 
 
 def detector_bytes(tests: Tests, dimension: int, classes: int, regression: bool) -> int:

@@ -173,7 +173,7 @@ class Outbox:
 
     def _advance(self, position: AlarmPosition) -> None:
         if self.total and position <= self.last:
-            raise ValueError("alarms come in the order of their positions")
+            raise ValueError("alarms must come in the order of their positions")
         self.last = position
 
     @property

@@ -171,6 +171,6 @@ class Neighbours(RowLearner):
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         if len(held["labels"]) != capacity(int(held["tally"][0]), WINDOW):
-            raise ValueError("held: of another length than so many rows make")
+            raise ValueError("held: its length does not match the number of rows")
         if not self.regression and not np.isin(held["labels"], np.arange(max(found["classes"], 1))).all():
-            raise ValueError("labels: a class that is not there")
+            raise ValueError("labels: a class that does not exist")

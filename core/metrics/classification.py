@@ -200,7 +200,7 @@ class ClassificationMetrics(PrequentialMetrics):
         """
         n, sound = len(truth), facts.shape == (at.FACTS, len(truth)) and classes >= self.classes
         if len(predicted) != n or len(baselines) not in {0, n} or not sound:
-            raise ValueError("predictions, labels and probabilities do not go together")
+            raise ValueError("predictions, labels and probabilities do not match")
         arrays = self.arrays(n, classes)
         if not at.absorb(predicted, truth, facts, baselines, *arrays, self.fading):
             raise ValueError("an index or a probability is out of range")
@@ -283,17 +283,17 @@ class ClassificationMetrics(PrequentialMetrics):
         self._check_weight(s[at.WEIGHT])
         last = s[[at.LAST, at.LEADER]]
         if (last < (0 if rows else -1)).any() or (last >= K).any():
-            raise ValueError("scalars: a label that cannot be")
+            raise ValueError("scalars: an impossible label")
         if (sums[0, : at.LOSS_SUM] > rows).any():
             raise ValueError("sums: more than there are rows")
         if (held["ring"][: min(rows, self.window), [at.GUESS, at.TRUTH]] >= K).any():
-            raise ValueError("ring: a class that is not there")
+            raise ValueError("ring: a class that does not exist")
         if classes[at.SEEN].sum() != rows or (classes[at.OVERALL : at.FADED] > rows).any():
-            raise ValueError("classes: they do not agree with the rows")
+            raise ValueError("classes: they do not match the rows")
         if not np.array_equal(np.sort(places), np.minimum(np.arange(K), at.PLACES_MAX)):
-            raise ValueError("classes: their places are not one for each")
+            raise ValueError("classes: each must have its own place")
         if (held["confusion"].shape[1], held["scores"].shape[2]) != _sizes(K):
-            raise ValueError("confusion, scores: of another size than so many classes make")
+            raise ValueError("confusion, scores: their sizes do not match the number of classes")
 
 
 def _sizes(classes: int) -> tuple[int, int]:

@@ -79,7 +79,7 @@ class _Losses(Holder):
 
     def _check(self, held: Any, _found: Counts) -> None:
         if len(held["ring"]) != capacity(int(held["scalars"][ROWS]), self._window):
-            raise ValueError("ring: of another length than so many rows make")
+            raise ValueError("ring: its length does not match the number of rows")
 
 
 class OutsideScores(Nested):

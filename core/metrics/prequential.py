@@ -104,11 +104,11 @@ class Marks:
         """The marks of a ``to_header``; raises ``ValueError`` for another header."""
         marks, kept, thinned = cls(), header.get("marks"), header.get("marks_thinned")
         if not isinstance(kept, list) or type(thinned) is not int:
-            raise ValueError("marks: not a list of them, and how many were dropped")
+            raise ValueError("marks: a list and the number of dropped marks are needed")
         if not all(isinstance(mark, dict) and "kind" in mark and type(mark.get("row")) is int for mark in kept):
             raise ValueError("marks: one has no row, or no kind")
         if len(kept) > MARKS_MAX or thinned < 0 or (thinned and len(kept) < MARKS_MAX):
-            raise ValueError("marks: another number than are kept")
+            raise ValueError("marks: their number is not possible")
         marks.kept, marks.thinned = [dict(mark) for mark in kept], thinned
         return marks
 
@@ -193,16 +193,16 @@ class PrequentialMetrics(Holder):
         rows, stride = int(held["scalars"][ROWS]), STRIDE_FIRST
         lengths = capacity(rows, self.window), capacity(rows // STRIDE_FIRST, POINTS_MAX)
         if (len(held["ring"]), len(held["history"])) != lengths:
-            raise ValueError("ring, history: of another length than so many rows make")
+            raise ValueError("ring, history: their lengths do not match the number of rows")
         while rows // stride >= POINTS_MAX:
             stride *= 2
         if tuple(held["scalars"][[STRIDE, POINTS]]) != (stride, rows // stride):
-            raise ValueError("scalars: the history has another length")
+            raise ValueError("scalars: they do not match the length of the history")
 
     def _check_weight(self, weight: float) -> None:
         """Refuse a weight of the newest row that is larger than this fading can make it."""
         if weight > self.fading**-RESCALED * (1.0 + 1e-9):
-            raise ValueError("scalars: a weight that cannot be")
+            raise ValueError("scalars: an impossible weight")
 
 
 def history_of(metrics: tuple[str, ...]) -> Array:

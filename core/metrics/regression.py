@@ -250,7 +250,7 @@ class RegressionMetrics(PrequentialMetrics):
         """
         n = len(truth)
         if len(predicted) != n or (len(baselines) and len(baselines) != n):
-            raise ValueError("predictions and truth do not go together")
+            raise ValueError("predictions and truth do not match")
         while (done := absorb_rows(predicted, truth, baselines, *(arrays := self.arrays(n)), self.fading)) == _NO_ROOM:
             with np.errstate(over="ignore"):
                 sizes = np.abs(predicted - truth)
@@ -317,11 +317,11 @@ class RegressionMetrics(PrequentialMetrics):
         super()._check(held, found)
         s, series, errors = held["scalars"], held["series"], held["errors"]
         if series[MODEL, SERIES_ROWS] > s[ROWS] or (series[:, SERIES_ROWS] > series[MODEL, SERIES_ROWS]).any():
-            raise ValueError("series: other rows than there are")
+            raise ValueError("series: more rows than there are")
         self._check_weight(s[WEIGHT])
         octaves, odd = divmod(errors.shape[1] - 1, PER_OCTAVE)
         if odd or s[OCTAVE] + octaves > OCTAVES or errors[0].sum() != series[MODEL, SERIES_ROWS]:
-            raise ValueError("errors: not the counts of so many rows")
+            raise ValueError("errors: counts that do not match the rows")
 
 
 def variance(truth: Floats) -> float:

@@ -254,7 +254,7 @@ class Auto(Nested):
         if second is not None and second.mixture.classes != fresh.team.mixture.classes:
             raise ValueError("the teams know different classes")
         if horizon is not None and horizon.state[AGE] != (0 if second is None else second.mixture.rows):
-            raise ValueError("the second team has learned other rows")
+            raise ValueError("the second team has learned another number of rows")
         self.columns, self.team, self.second, self.horizon = fresh.columns, fresh.team, second, horizon
         self._read()
 

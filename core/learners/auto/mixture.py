@@ -216,6 +216,6 @@ class ExpertMixture(Holder):
         if abs(held["table"][mixing.WEIGHT].sum() - 1.0) > _SUM_ERROR:
             raise ValueError("the weights of the experts do not add up to 1")
         if held["table"][mixing.WAKES, len(self._own) :].any():
-            raise ValueError("experts of labels never rest")
+            raise ValueError("label experts never rest")
         if not self.regression and held["counters"][mixing.LAST] > found["classes"]:
-            raise ValueError("the last label is of a class that is not there")
+            raise ValueError("the last label is of a class that does not exist")

@@ -140,10 +140,10 @@ class Boosting(RowLearner):
 
     def _check(self, held: Mapping[str, Floats], found: Counts) -> None:
         if len(held["held"]) != capacity(int(held["tally"][0]), self._most, FIRST_ROWS):
-            raise ValueError("held: room for as many rows as there never is")
+            raise ValueError("held: its length does not match the number of rows")
         if (held["trees"][..., 0] >= self.spec.dimension).any():
-            raise ValueError("trees: a column that is not there")
+            raise ValueError("trees: a column that does not exist")
         if (held["edges"][:, 1:] < held["edges"][:, :-1]).any():
             raise ValueError("edges: not in order")
         if not self.regression and not np.isin(held["labels"], np.arange(max(found["classes"], 1))).all():
-            raise ValueError("labels: a class that is not there")
+            raise ValueError("labels: a class that does not exist")

@@ -91,8 +91,8 @@ def recover(M: Floats, v: Floats, sparsity: int) -> Recovered:
     residual = float(np.linalg.norm(M @ largest - unit))
     if residual > RESIDUAL_MAX:
         problem = (
-            f"does not explain the model: {sparsity} of these {D} names leave {100 * residual:.0f} % of its weights; "
-            "they are less sparse, or belong to other names"
+            f"does not explain the model: {sparsity} of these {D} names leave {100 * residual:.0f} % of its weights "
+            "unexplained; they are less sparse, or belong to other names"
         )
         raise Invalid.of(_SPARSITY, problem, f"<= {100 * RESIDUAL_MAX:.0f} % left; sparsity may go up to {bound}")
     return Recovered(largest * size, residual)

@@ -140,6 +140,6 @@ class Ga2m(RowLearner):
 
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
         if self.regression and (held["G"] > VARIANCE_FIRST).any():
-            raise ValueError("gradients: a variance larger than at first")
+            raise ValueError("gradients: a variance above its initial value")
         if not self.regression and (np.abs(held["W"]) > WEIGHT_MAX).any():
-            raise ValueError("weights: larger than those of classes are")
+            raise ValueError("weights: larger than those of a classifier can be")

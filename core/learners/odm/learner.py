@@ -188,9 +188,9 @@ class DynamicOdm(LinearLearner):
         """Refuse a number of candidates, weights or losses that so many rows cannot produce."""
         counters = held["counters"]
         if not counters[kernels.COUNT] == self._count_after(int(counters[kernels.ROWS])) == len(held["shares"]):
-            raise ValueError("the number of candidates is not that of its rows")
+            raise ValueError("the number of candidates does not match its rows")
         largest = self.constants[RADIUS] * (1.0 if len(held["W"]) == 1 else 2.0)
         if (np.square(held["W"]).sum(axis=2) > largest * (1.0 + 1e-6)).any():
-            raise ValueError("a candidate is larger than any can be")
+            raise ValueError("a candidate is larger than it can be")
         if (held["losses"] > counters[kernels.ROWS] * (1.0 + 1e-6)).any():
-            raise ValueError("a sum of losses is none that its rows can have")
+            raise ValueError("a sum of losses is larger than its rows can make it")

@@ -116,7 +116,7 @@ def raw_entry(item: list[Any]) -> RawEntry:
     is not ours.
     """
     if len(item) == _BARE or item[1][:_FIELDS:2] != _HEAD:
-        raise ValueError("an entry has other fields than ours")
+        raise ValueError("an entry has unexpected fields")
     entry_id, fields = item
     return RawEntry(int(entry_id[:-2]), fields[1].decode(), int(fields[5]), tuple(_segments(fields[_FIELDS:])))
 

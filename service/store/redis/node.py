@@ -205,7 +205,7 @@ class Node:
         try:
             self._where()
         except (TypeError, AttributeError, RedisError):
-            raise ValueError("the store's URL has an unknown option, or a value that an option cannot have") from None
+            raise ValueError("the store's URL has an unknown option, or an invalid value for an option") from None
         self._timeout_s = timeout_s
         self._lines: WeakSet[Line] = WeakSet()
         self._quick: Line | None = None
@@ -260,7 +260,7 @@ class Node:
         if (now := asyncio.get_running_loop().time()) >= self._renewed + RENEW_S:
             self._renewed = now
             for line in [*self._lines]:
-                line.retire(ConnectionError("the server is no primary"))
+                line.retire(ConnectionError("the server is not a primary"))
 
     def close(self) -> None:
         """Close every connection; waiting calls fail."""

@@ -26,11 +26,11 @@ _CANNOT = {
     "MASTERDOWN": "the store has lost its primary",
     "MOVED": "the store is part of a cluster",
     "ASK": "the store is moving its data",
-    "NOAUTH": "the store asks for credentials",
+    "NOAUTH": "the store requires credentials",
     "WRONGPASS": "the store rejects the credentials",
     "ERR AUTH": "the store rejects the credentials",
     "ERR DB index is out of range": "the store does not have the database that its URL names",
-    "ERR max number of clients": "the store has no connection left: raise its maxclients",
+    "ERR max number of clients": "the store has no free connection: raise its maxclients",
     "NOPERM": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",
 }
@@ -84,7 +84,7 @@ def translated(error: BaseException) -> Unavailable:
     """
     if (meant := error if isinstance(error, Unavailable) else unavailable(error)) is not None:
         return meant
-    logger.error("unexpected answer of the store: %s", error)
+    logger.error("unexpected answer from the store: %s", error)
     down = StoreDown("the store gave an unexpected answer")
     down.__cause__ = error
     return down

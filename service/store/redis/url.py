@@ -46,13 +46,13 @@ def parse(url: str) -> StoreUrl:
     """Read a URL; ``ValueError`` if it cannot be used, without repeating the URL, since it may hold a password."""
     parts = urlsplit(url)
     if parts.scheme not in (*_SINGLE, *_MANY):
-        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) is not of a known kind: write {_FORMS}")
+        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) is of an unknown kind: use {_FORMS}")
     try:
         if _NO_TEXT & dict(parse_qsl(parts.query)).keys():
             raise ValueError("an option that is an object of the library")
         return StoreUrl("single", dict(parse_url(url))) if parts.scheme in _SINGLE else _many(parts)
     except (ValueError, KeyError):  # KeyError: there is no host
-        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) cannot be read: write {_FORMS}") from None
+        raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) cannot be read: use {_FORMS}") from None
 
 
 def _many(parts: SplitResult) -> StoreUrl:

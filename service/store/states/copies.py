@@ -74,7 +74,7 @@ async def write(connection: Connection, copy: Copy, state: Buffer) -> tuple[str,
     own = (keys.meta, keys.snapshots, keys.chunks(0), keys.lost)
     incarnation, origin = await connection.one(Call(_COPY, own, args))
     if not (incarnation or origin):
-        raise RuntimeError(f"the pieces of model {copy.name} have expired while they were written")
+        raise RuntimeError(f"the pieces of model {copy.name} expired while they were being written")
     if incarnation != copy.incarnation.encode():
         await connection.ask(("ZREM", INDEX, keys.member()), ("UNLINK", keys.chunks(0)))
     if not incarnation:

@@ -72,7 +72,7 @@ class Snapshots:
         not have the length that ``info`` gives; readers check its digest.
         """
         if info.bytes != len(blob):
-            raise ValueError("the length is not the snapshot's")
+            raise ValueError("the length does not match the snapshot's")
         keys = ModelKeys(name, incarnation)
         try:
             await self._send_pieces(keys, info, blob)

@@ -61,5 +61,5 @@ def test_boosting_has_room_for_the_rows_learned(rows, room):
     arrays, header = made.to_arrays()
     for name in ("held", "labels", "scores"):
         arrays[name] = np.zeros((room, *arrays[name].shape[1:]))
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="length does not match"):
         made.load_arrays(arrays, header)

@@ -136,12 +136,12 @@ def test_an_impossible_row_changes_nothing(row):
     before = bits(metrics)
     with pytest.raises(ValueError, match="out of range"):
         metrics.absorb(*classes_of([(0, 0, 0.5)] * 20 + [row[:3]]), row[3])
-    with pytest.raises(ValueError, match="together"):
+    with pytest.raises(ValueError, match="do not match"):
         metrics.absorb(*classes_of([(0, 0, 0.5)]), 1)
-    with pytest.raises(ValueError, match="together"):
+    with pytest.raises(ValueError, match="do not match"):
         metrics.absorb(np.zeros(2, np.int64), *classes_of([(0, 0, 0.5)])[1:], 2)
     for told in (np.zeros((2, 2), np.int64), np.array([[2, 0]]), np.array([[0, -4]])):
-        with pytest.raises(ValueError, match="together|out of range"):
+        with pytest.raises(ValueError, match="do not match|out of range"):
             metrics.absorb(*classes_of([(0, 0, 0.5)]), 2, told)
     assert before == bits(metrics)
 
@@ -299,7 +299,7 @@ def test_a_state_belongs_to_one_window(make):
     metrics, restored = fed(make(40, 0.9), arrays, [], *more), make(40, 0.9)
     restored.load_arrays(*metrics.to_arrays())
     assert bits(fed(metrics, arrays, [], *more)) == bits(fed(restored, arrays, [3], *more))
-    with pytest.raises(ValueError, match=r"another length|shape"):
+    with pytest.raises(ValueError, match=r"do(es)? not match|shape"):
         make(1000, 0.999).load_arrays(*metrics.to_arrays())
 
 

@@ -25,7 +25,7 @@ from tests.service.store_fixtures import INCARNATION, Model, next_command
 
 ECHO = Script("return ARGV[1]")
 SECRET = "secret-host"
-KINDS = r"\(ONEPASS_REDIS_URL\) is not of a known kind: .*redis://.*unix://.*redis\+sentinel://.*redis\+cluster://"
+KINDS = r"\(ONEPASS_REDIS_URL\) is of an unknown kind: .*redis://.*unix://.*redis\+sentinel://.*redis\+cluster://"
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ async def test_nothing_is_sent_twice(hangs_up):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ("ERR max number of clients reached", "the store has no connection left: raise its maxclients"),
+        ("ERR max number of clients reached", "the store has no free connection: raise its maxclients"),
         ("ERR something new", "the store gave an unexpected answer"),
     ],
 )
@@ -96,7 +96,7 @@ async def test_an_error_of_the_store_is_none_of_a_model(error, said, caplog):
     assert [(StoreDown, said)] * 6 == [(type(each), each.detail) for each in found]
     known = unavailable(reply_error(error)) is not None
     assert [known] * 6 == [each.__cause__ is None for each in found]
-    assert (0 if known else 6) == caplog.text.count("unexpected answer of the store: ERR something new")
+    assert (0 if known else 6) == caplog.text.count("unexpected answer from the store: ERR something new")
 
 
 async def test_a_store_that_is_down_is_found_out_at_once():
@@ -242,7 +242,7 @@ async def test_where_config_is_denied_nothing_is_known(server, connection):
         ("the store is part of a cluster", f"MOVED 3999 {SECRET}:6381"),
         ("the store rejects the credentials", "WRONGPASS invalid username-password pair or user is disabled."),
         ("the store rejects the credentials", "ERR AUTH <password> called without any password configured"),
-        ("the store asks for credentials", "NOAUTH Authentication required."),
+        ("the store requires credentials", "NOAUTH Authentication required."),
         ("the store has too few replicas to write", "NOREPLICAS Not enough good replicas to write."),
         ("the store is busy", "BUSY Redis is busy running a script."),
     ],
@@ -333,7 +333,7 @@ def test_nothing_else_is_known(error):
             for kind in ("cluster://:hidden@a,:7001", "cluster://", "sentinel://,/x")
         ),
         *((f"redis://a?{one}=hidden", "cannot be read") for one in ("connection_class", "credential_provider")),
-        *((f"rediss://:hidden@a?{one}", "a value that") for one in ("ssl_cert_reqs=bogus", "protocol=9", "retry=1")),
+        *((f"rediss://:hidden@a?{one}", "invalid value") for one in ("ssl_cert_reqs=bogus", "protocol=9", "retry=1")),
         ("redis://:hidden@a:1/0?no_such_option=1", "an unknown option"),
     ],
 )

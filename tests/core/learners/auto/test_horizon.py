@@ -131,8 +131,8 @@ def test_a_second_team_that_does_not_fit_is_refused():
     one = {name: own for name, own in header.items() if name != "second"}
     numbers = learner(classes=0, task="regression")
     for target, changed, told in [
-        (other, (aged, header), "other rows"),
-        (other, (alone, one), "other rows"),
+        (other, (aged, header), "another number of rows"),
+        (other, (alone, one), "another number of rows"),
         (other, third.to_arrays(), "different classes"),
         (other, (arrays, header | {"second": 5}), "exactly the parts"),
         (other, (arrays, header | {"second": {}}), "exactly the parts"),
