@@ -3,7 +3,7 @@ ids, until the store has them.
 
 A batch may run in a thread that holds the model. It counts its results and makes the answers to be kept. A replica
 holds the answers to entries of all processes, because the one that committed an entry may crash before it stores them.
-A snapshot is published only after the answers up to its version are stored, so the replica drops those it covers.
+A snapshot is published only after the answers up to its version are stored; the replica then drops these answers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,23 +24,23 @@ from service.store.log.entries import RawEntry
 from service.store.log.entry_runs import DecodedEntry, entry_runs
 
 ANSWER_BYTES = 250  # what an answer takes besides its own bytes: its dict entry, its tuple and the text of its id
-MERGED_ANSWER_BYTES = 100  # what stands for those bytes while nobody has asked for them, with its share of the block
+MERGED_ANSWER_BYTES = 100  # takes the place of those bytes until they are encoded, with its share of the block
 
 
 class MergedAnswer(Struct, frozen=True, gc=False):
     """The answer to an id whose rows were learned in one block with others.
 
-    It becomes bytes when it is asked for, which most are not: the process that committed the rows stores their answers,
+    It is encoded only when it is needed, and most are not: the process that committed the rows stores their answers,
     and the next snapshot covers them.
     """
 
     learned: Outcome  # of the block
     version: int
-    start: int  # its rows in the block
+    start: int  # its rows in the block are start to stop - 1
     stop: int
 
     def encoded(self) -> bytes:
-        """As it is stored."""
+        """The answer as it is stored."""
         block, rows = self.learned, slice(self.start, self.stop)
         after = block.rows - len(block.losses) + self.stop
         of_rows = block.predictions[rows], block.losses[rows], block.learned, block.p_true[rows]
@@ -87,7 +87,7 @@ class UnstoredAnswers:
         return [identity for identity, found in self._held.items() if found[0] <= version]
 
     def of(self, identities: Iterable[str]) -> list[Item]:
-        """The answers to some ids, as far as they are here."""
+        """Those answers to some ids that are here."""
         held = [(identity, self._held.get(identity)) for identity in identities]
         return [(identity, found[0], _encoded(found[1])) for identity, found in held if found is not None]
 
@@ -99,7 +99,7 @@ class UnstoredAnswers:
                 self._drop(identity)
 
     def drop(self, identities: Iterable[str], version: int) -> None:
-        """Forget those of some answers whose entries a published snapshot of a version covers."""
+        """Forget the answers to some ids if a published snapshot of ``version`` covers their entries."""
         for identity in identities:
             found = self._held.get(identity)
             if found is not None and found[0] <= version:
@@ -119,7 +119,7 @@ def _size(answer: bytes | MergedAnswer) -> int:
 
 
 FEW_BYTES = 16 * 2**10
-"""Entries of other processes up to this size are applied at once, like our own; some tens of small ones."""
+"""Entries of other processes up to this size are applied at once, like our own; some dozens of small ones."""
 MERGED_FLOPS = THREAD_FLOPS
 """Most floating-point operations of merged entries: what the event loop does itself, without a thread."""
 
@@ -129,7 +129,7 @@ class Applied(Struct):
 
     rows: int = 0  # how many were learned
     refused: int = 0  # segments that were refused
-    states_bytes: int = 0  # of states that were taken over
+    states_bytes: int = 0  # bytes of the states that were taken over
     rebuilt: bool = False  # whether anything but rows was applied, which may have changed the model's size
     answers: list[Outcome] = []  # to the segments of an entry of this process, in order
     items: list[HeldItem] = []  # the answers to ids, to be kept
@@ -179,7 +179,7 @@ class SingleEntry:
 
 
 class MergedEntries:
-    """A run of plain row entries of one kind, applied as one block as far as that gives the same bits as one by one."""
+    """A run of plain row entries of one kind, applied in blocks where that gives the same bits as one by one."""
 
     __slots__ = ("_at", "_merged", "_run", "first", "inner", "own", "size", "time_ms", "uid", "version")
 
@@ -245,19 +245,19 @@ def _answers(run: Sequence[DecodedEntry], learned: Outcome) -> Sequence[HeldItem
         version, records = each.raw.version, cast("Sequence[RowsRecord]", each.records)
         for record in records:
             ids, stop = record.ids, start + record.count
-            if len(ids) == 1:  # of all rows of its request
+            if len(ids) == 1:  # one id for all rows of its request
                 items.append((ids[0], version, MergedAnswer(learned, version, start, stop)))
             else:
                 rows = enumerate(ids, start)
                 items += [(identity, version, MergedAnswer(learned, version, row, row + 1)) for row, identity in rows]
             start = stop
-    if 2 * len(items) < start:  # they would keep the rows of all others in memory
+    if 2 * len(items) < start:  # a few answers would keep the rows of the whole block in memory
         return [(identity, version, answer.encoded()) for identity, version, answer in items]
     return items
 
 
 def small_batches(entries: Sequence[RawEntry], model: Model) -> list[Batch]:
-    """Batches of entries of other processes with few rows; empty if there are more, or something other than rows."""
+    """Batches of other processes' entries, if these are small and hold only rows; otherwise empty."""
     if sum([raw.size for raw in entries]) > FEW_BYTES:
         return []
     batches: list[Batch] = []

@@ -1,6 +1,6 @@
-"""Changes that clients ask for, of a model's settings, challengers and features; and how these are shown.
+"""Changes to a model's settings, challengers and features that clients ask for; and how these are shown.
 
-They are checked against the model as it is now; apply checks again, since another replica's entry may come first.
+Changes are checked against the model as it is now; apply checks again, since another replica's entry may come first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,8 @@ Admit = Callable[[Demand], None]
 def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[str, ...]) -> Configure | None:
     """The change as a segment of the log; None if the model has these values already and there is no id.
 
-    ``asked`` are the new values by field, as sent; ``admit`` checks that the model would fit. ``Invalid`` names each
-    wrong field, ``Conflict``: features cannot get categories now.
+    ``asked`` are the new values by field, as sent; ``admit`` checks that the model would fit. Raises ``Invalid``, which
+    names each wrong field, or ``Conflict`` if features cannot get categories now.
     """
     changes = plans.plan_change(model, asked)
     config, features, _, fields = changes[0]
@@ -62,7 +62,7 @@ def challenge(
 
     Raises:
         Invalid: naming the field that is wrong.
-        Conflict: there is another one of that name, or too many, or a change of features is under way.
+        Conflict: another challenger has that name, there are too many, or a change of features is under way.
     """
     segment, config = plans.plan_challenge(model, name, asked, most)
     space = model.prediction_schema
@@ -133,7 +133,7 @@ def feature_state(model: Model) -> dict[str, Any]:
 
 
 def record(model: Model) -> bytes:
-    """The same as bytes, to be stored with the id of a switch."""
+    """``feature_state`` as bytes, to be stored with the id of a switch."""
     return msgspec.json.encode(feature_state(model))
 
 
@@ -146,7 +146,7 @@ def switch(
 ) -> Switch:
     """A step in a change of features, without its id.
 
-    Without ``mapping`` the model's parameters decide, and else it is linear; ``admit`` checks that the model would fit;
+    ``mapping``: None for the one in the model's parameters, else linear. ``admit`` checks that the model would fit;
     ``force`` completes a change with few overlap rows.
 
     Raises:

@@ -24,10 +24,10 @@ from service.store.log.log import Head
 logger = logging.getLogger(__name__)
 
 GATHER_S = 0.005  # how long a notice waits for the replica's own next append, which may make it superfluous
-READS_MAX = 16  # models that read on at the same time
+READS_MAX = 16  # models that read on in their logs at the same time
 SWEEP_S = 1.0  # pause between two steps of the sweep
 SWEEP_MODELS = 500  # models compared in one step; all loaded ones in turn
-AGAIN_S = 0.2  # pause before the connection for notices is made again; doubled each time nothing was received over it
+AGAIN_S = 0.2  # pause before the connection for notices is made again; doubled each time it received nothing
 AGAIN_S_MAX = 5.0
 
 
@@ -39,7 +39,7 @@ class Follower:
         self._gathered: dict[Replica, int] = {}
         self._behind: dict[Replica, None] = {}
         self._begun: dict[str, None] = {}
-        self._reading: dict[Replica, bool] = {}  # and whether there is more to read since it began
+        self._reading: dict[Replica, bool] = {}  # and whether there has been more to read since it began
         self._swept = 0
         self._new = asyncio.Event()
 
@@ -74,7 +74,7 @@ class Follower:
         if replica is None:
             return
         if replica.incarnation != notice.incarnation:
-            self._on_subscribed(notice.name)  # of another database, or of the next model of that name
+            self._on_subscribed(notice.name)  # it comes from another database, or is for the next model of that name
         elif notice.version is None:
             logger.info("model %s was deleted", notice.name)
             self._models.forget(replica)
@@ -131,7 +131,7 @@ class Follower:
         self._new.set()
 
     async def _look_at_new(self) -> None:
-        """Find appends between loading a model and subscribing to it, or during a loss of the connection."""
+        """Find appends made between loading a model and subscribing to it, or while the connection was lost."""
         while True:
             await self._new.wait()
             self._new.clear()
@@ -151,7 +151,7 @@ class Follower:
             await self._complete([found for name in part if (found := self._models.peek(name)) is not None])
 
     async def _complete(self, replicas: Sequence[Replica]) -> None:
-        """Put models back into the store's indexes, whose servers may have lost what these models' own have kept."""
+        """Put models back into the store's indexes: a cluster server with an index may have lost what others kept."""
         with suppress(Unavailable):
             await self._store.catalog.relist([(one.name, one.incarnation) for one in replicas])
         with suppress(Unavailable):

@@ -30,7 +30,7 @@ class Lag:
         return self.head > version or self.suspect
 
     def note_head(self, version: int) -> None:
-        """Note how far the log has come."""
+        """Note that the log has reached a version."""
         self.head = max(self.head, version)
         if not self.since:
             self.since = asyncio.get_running_loop().time()
@@ -70,7 +70,7 @@ class Lag:
 
 
 def _fail(arrived: "asyncio.Future[None]", synced: "asyncio.Future[None]") -> None:
-    """Fail a reader whose reading on has failed."""
+    """Fail a waiting reader if the log could not be read on for it."""
     error = synced.exception()
     if error is not None and not arrived.done():
         arrived.set_exception(error)

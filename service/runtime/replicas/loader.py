@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 ENTRIES_MAX = 1000  # most entries read in one round trip
 TURN_ENTRIES = 16  # small entries that are applied before others have a turn
 CHALLENGERS = b"challengers"  # occurs somewhere in the state of every model with challengers
-LOADS_MAX = 4  # models loaded at the same time; each takes memory that the budget does not know yet
-LARGE_LOADS_MAX = LOADS_MAX - 1  # of them with large states, whose logs may take seconds: small ones need not wait
-ATTEMPTS_MAX = 10  # how often a load begins again because the snapshots have changed under it
+LOADS_MAX = 4  # models loaded at the same time; each takes memory that the budget does not count yet
+LARGE_LOADS_MAX = LOADS_MAX - 1  # of these, models with large states, which may take seconds: small ones need not wait
+ATTEMPTS_MAX = 10  # how often a load is tried when the snapshots change under it
 
 
 class _Replaced(Exception):
@@ -56,7 +56,7 @@ class Loader:
         self._places, self._large_places = asyncio.Semaphore(LOADS_MAX), asyncio.Semaphore(LARGE_LOADS_MAX)
 
     async def load(self, name: str, from_before: int | None = None) -> Replica:
-        """A replica at the head that its log has now; with ``from_before`` rebuilt at least from that version on.
+        """A replica at the present head of its log; with ``from_before``, rebuilt at least from that version on.
 
         ``NotFound`` if the store has no such model; ``ModelDown`` if its configuration, snapshots or log cannot be
         used.
@@ -101,10 +101,10 @@ class Loader:
                 replica.progress.note_head(head)
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry]) -> None:
-        """Apply entries of the log that follow a replica's version, neighbouring plain ones merged.
+        """Apply entries of the log that follow a replica's version; merges neighbouring plain ones.
 
         Raises:
-            ValueError: the next one cannot be decoded, or what it names is not in the store (``StateLost``).
+            ValueError: the next entry cannot be decoded, or a state that it names is not in the store (``StateLost``).
             StoreDown: the store did not answer.
             ModelDown: apply raised.
         """
@@ -117,7 +117,7 @@ class Loader:
                 await asyncio.sleep(0)
 
     async def _step(self, replica: Replica, run: Sequence[DecodedEntry]) -> Batch:
-        """A run to be applied, with the segments and states that it names; raises as ``apply``."""
+        """A run as the batch to apply, with the segments and states that it names; raises as ``apply``."""
         if len(run) > 1:
             return MergedEntries(run)
         (own,) = run
@@ -132,14 +132,14 @@ class Loader:
 
     @asynccontextmanager
     async def _place(self, meta: ModelMeta) -> AsyncIterator[None]:
-        """One of the places for loads; the newest snapshot tells whether a model is large."""
+        """Hold one of the places for loads; the size of the newest snapshot tells whether the model is large."""
         known = await self.store.snapshots.list(meta.name, meta.incarnation)
         large = bool(known) and known[0].bytes > THREAD_BYTES
         async with self._large_places if large else nullcontext(), self._places:
             yield
 
     async def _recovered(self, meta: ModelMeta, from_before: int | None) -> Replica:
-        """Snapshot plus log; starts again if another replica replaces the snapshots while they are read.
+        """A replica from snapshot plus log; starts again if another replica replaces the snapshots meanwhile.
 
         ``NotFound`` or ``_Replaced`` if the model itself was deleted, or deleted and created again, meanwhile.
         """
@@ -227,7 +227,7 @@ class Loader:
                     raise failed
                 if isinstance(read, BaseException):
                     raise read
-                more, head = read, min(head, read.head)  # less than before: a failover has lost the log's tail
+                more, head = read, min(head, read.head)  # it is lower if a failover has lost the log's tail
         except ValueError as error:
             raise ModelDown(f"model {replica.name}: log entry {replica.version + 1}: {error}") from error
         if replica.version < head:
@@ -235,13 +235,13 @@ class Loader:
         replica.measure()
 
     async def _tail(self, replica: Replica, version: int, uid: str) -> ReadOn:
-        """What follows an entry on the log of a model that is being loaded."""
+        """The entries that follow a version on the log of a model that is being loaded."""
         position = replica.name, replica.incarnation, version, uid
         more = await self.store.log.read_after(*position, READ_BYTES_MAX, ENTRIES_MAX)
         if more.code == "gone":
             raise no_model(replica.name)
         if more.code in ("ahead", "fork"):
-            raise _Replaced  # it joined a moment ago: a failover has come in between
+            raise _Replaced  # it joined the log a moment ago: there was a failover in between
         if more.code == "other":
             raise ModelDown(f"model {replica.name}: {OTHER}")
         if more.code != "ok":
@@ -253,11 +253,11 @@ class Loader:
 
 
 def _state_bytes(config: Config) -> int:
-    """How large a first state is, as far as the configuration says."""
+    """The size of a first state, as far as the configuration determines it."""
     return 0 if (space := config.space) is None else config.state_bytes(space.width)
 
 
 async def load_algorithm_of(config: bytes) -> None:
-    """Import what a model of a stored configuration needs, in a thread, unless that has been done."""
+    """Import in a thread what a model with a stored configuration needs, unless that has been done."""
     with suppress(ValueError):  # the error is reported when the configuration is read
         await load_algorithm(codec.config(config))

@@ -23,7 +23,7 @@ class LogReader:
         self.tail_lost_at = 0.0  # when the loss of a log's tail was last detected, seconds since the epoch
 
     async def apply(self, replica: Replica, entries: Sequence[RawEntry], last: int | None = None) -> None:
-        """Apply entries of the log, up to the version ``last``; skips those that are applied already.
+        """Apply entries of the log, up to the version ``last``; skips those already applied.
 
         An entry whose state is gone is skipped as well, by loading a snapshot that follows it; ``ModelDown`` if there
         is none.
@@ -31,7 +31,7 @@ class LogReader:
         new = [raw for raw in entries if raw.version > replica.version and (last is None or raw.version <= last)]
         try:
             await self._loader.apply(replica, new)
-        except StateLost as lost:  # as is its entry, if that was trimmed meanwhile
+        except StateLost as lost:  # the entry may be gone as well, if it was trimmed meanwhile
             logger.warning("reloading model %s: %s", replica.name, lost)
             try:
                 await self._loader.reload(replica)
@@ -49,9 +49,9 @@ class LogReader:
             await self.apply(replica, more.entries, last)
 
     async def to_head(self, replica: Replica) -> bool:
-        """Apply everything that is on the log now, or raise why not; returns whether that took a reload.
+        """Apply everything that is on the log now, or raise why that fails; returns whether it took a reload.
 
-        What comes meanwhile is left to the next time: others may append faster than this process applies.
+        Entries appended meanwhile are left for the next time: others may append faster than this process applies.
         """
         more = await self._more(replica)
         head = more.head
@@ -86,7 +86,7 @@ class LogReader:
     async def reload(self, replica: Replica, code: str, head: int) -> None:
         """Reload from snapshot and log; if the log has lost its tail, report which entries were lost.
 
-        ``code`` is the log's answer, ``head`` its version. Raises as ``Loader.reload``.
+        ``code`` is the log's answer, ``head`` its last version. Raises as ``Loader.reload``.
         """
         if code not in ("ahead", "fork"):
             await self._loader.reload(replica)

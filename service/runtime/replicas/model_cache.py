@@ -31,13 +31,13 @@ from service.store.summaries import encode_first
 logger = logging.getLogger(__name__)
 
 DOWN_S = 2.0  # how long a model that could not be loaded is refused before the next attempt
-DOWN_SHOWN_S = 900.0  # how long after its last attempt it counts as down: it may be mended, or deleted, elsewhere
+DOWN_SHOWN_S = 900.0  # how long after the last attempt it counts as down: others may repair or delete it meanwhile
 FIELDS_SHOWN = 8  # most fields that a sentence names
 LOST = "the store has lost model %s (incarnation %s, version %d), %s"
 
 
 class _Down(NamedTuple):
-    """A model that could not be loaded: why, and until what time of the loop it is refused."""
+    """A model that could not be loaded: why, and until when it is refused, by the loop's clock."""
 
     incarnation: str
     why: str
@@ -50,9 +50,9 @@ class ModelCache:
     Attributes:
         ledger: the memory in use.
         attach: makes the inbox of a loaded replica.
-        on_alarm, publish: called with a model that has alarms to publish, and publishes every alarm of one; None
-            without a publisher. With one, a snapshot is written only after the alarms up to its version are published,
-            and a model with unpublished alarms stays in memory.
+        on_alarm, publish: the first is called with a model that has alarms to publish, the second publishes them all;
+            None without a publisher. With one, a snapshot is written only after the alarms up to its version are
+            published, and a model with unpublished alarms stays in memory.
         summaries: writes the summaries of loaded models that have changed.
     """
 
@@ -93,7 +93,7 @@ class ModelCache:
 
     @property
     def down(self) -> int:
-        """How many models are out of service: in memory, or not loaded when they were last asked for."""
+        """How many models are out of service: in memory, or because they could not be loaded when last requested."""
         late = asyncio.get_running_loop().time() - DOWN_SHOWN_S
         unloaded = sum(one.until > late for one in self._down.values())
         return unloaded + sum(replica.down is not None for replica in self._loaded.values())
@@ -122,7 +122,7 @@ class ModelCache:
         return replica
 
     async def _load(self, name: str) -> Replica:
-        """Load once, however many requests wait for it."""
+        """Load a model once, however many requests wait for it."""
         if name in self._down:  # repeated loads would delay other models
             meta = await self._store.catalog.read(name)
             if meta is not None and self.refuses(name, meta.incarnation):
@@ -134,7 +134,7 @@ class ModelCache:
         return await asyncio.shield(task)
 
     async def _taken_in(self, name: str) -> Replica:
-        """Load and keep; no other request runs between the two."""
+        """Load a model and keep it; no other request runs between the two."""
         try:
             replica = await self._loader.load(name)
             if name in self._outdated:
@@ -173,14 +173,13 @@ class ModelCache:
         self.shrink()
 
     async def until_published(self, replica: Replica) -> None:
-        """Return when the alarms that a model has now are published, if there is a publisher; raises as ``publish``."""
+        """Wait until the alarms that a model has now are published, if there is a publisher; raises as ``publish``."""
         if self.publish is not None and replica.unpublished:
             await self.publish(replica)
 
     def current(self, replica: Replica) -> Replica:
-        """The replica now in memory for one that has left it since its caller got it; if there is none, put it back.
-
-        ``NotFound`` or ``Recreated`` if the model is gone, ``ModelDown`` if there is none that could be put back.
+        """The replica now in memory in place of one that was evicted since its caller got it, which is put back if
+        there is none. ``NotFound`` or ``Recreated`` if the model is gone, ``ModelDown`` if it is out of service.
         """
         held = self._loaded.get(replica.name)
         if held is not None and held.incarnation != replica.incarnation:
@@ -195,10 +194,10 @@ class ModelCache:
         return held
 
     async def create(self, name: str, config: Config) -> tuple[Replica, bool]:
-        """Create a model, or find the one that was created with the same configuration; and whether it is new.
+        """Create a model, or find the one created with the same configuration; also returns whether it is new.
 
         ``RequestConflict`` if the model of that name has another configuration, ``Invalid`` if the state would not fit
-        the limit, ``ModelLost`` if the store has lost the model, but a service holds it.
+        the limit, ``ModelLost`` if the store has lost the model but a service still holds it.
         """
         await self.confirm(name)
         size = DECLARED_BYTES * width_of(config.features or ())
@@ -212,7 +211,7 @@ class ModelCache:
         if not (
             found.created or text == await in_thread_if_large(max(size, len(found.config)), _canonical, found.config)
         ):
-            await replica.inbox.sync()  # it may have got this configuration since its creation
+            await replica.inbox.sync()  # it may have been changed to this configuration since its creation
             now = replica.model.present_config
             if text not in (now.canonical, replica.model.config.canonical):
                 raise _other_configuration(name, differences(now, config))
@@ -221,7 +220,7 @@ class ModelCache:
     async def present(self, name: str, incarnation: str) -> Replica:
         """The model that was just created under a name; an earlier one of that name may still be in memory.
 
-        Raises as ``get``, or ``Recreated`` if the name belongs to a later one by now: the reply about ours was late.
+        Raises as ``get``, or ``Recreated`` if the name belongs to a later one by now: the store's reply came late.
         """
         loading = self._loading.get(name)
         if loading is not None:
@@ -237,7 +236,7 @@ class ModelCache:
         return replica
 
     async def confirm(self, name: str) -> None:
-        """``ModelLost`` if the store has lost the model of a name, which is in memory: it must not be created again."""
+        """``ModelLost`` if the store has lost a model that is in memory: its name must not be used for a new one."""
         held = self._loaded.get(name)
         if held is None:
             return
@@ -250,8 +249,8 @@ class ModelCache:
     async def vanished(self, found: Sequence[tuple[Replica, bool]]) -> list[OnepassError]:
         """Drop replicas whose models were deleted, keep those that are lost; returns the errors for their requests.
 
-        ``found`` are replicas whose models are not in the store, and whether the name of each belongs to another one
-        now. ``StoreDown`` if it cannot be known.
+        ``found`` are replicas whose models are not in the store, each with whether its name belongs to another model
+        now. ``StoreDown`` if the store cannot tell.
         """
         marks = await self._store.catalog.judge([(replica.name, replica.incarnation) for replica, _ in found])
         return [self._judged(*own, deleted) for own, deleted in zip(found, marks, strict=True)]
@@ -286,7 +285,7 @@ class ModelCache:
             logger.warning("model %s is in the store again", replica.name)
 
     def admit(self, demand: Demand) -> None:
-        """``Invalid`` for what would make the state of a model larger than the limit, before anything is allocated."""
+        """``Invalid`` for a request that would make a model's state exceed the limit, before anything is allocated."""
         if demand.bytes > self._model_bytes_max:
             raise Invalid.of(
                 demand.field,
@@ -295,11 +294,11 @@ class ModelCache:
             )
 
     async def delete(self, name: str) -> None:
-        """Delete a model and everything stored for it, or raise NotFound; one that the store has lost leaves memory."""
+        """Delete a model and everything stored for it, or raise NotFound; drops a model that the store has lost."""
         self._down.pop(name, None)
         held = self._loaded.get(name)
         deleted = await self._store.catalog.delete(name)  # if that fails, the model stays here as well
-        if held is not None and held.lost:  # the store may have it again, and may have no mark of it
+        if held is not None and held.lost:  # the store may have no mark that this incarnation was deleted
             await self._store.catalog.give_up(name, held.incarnation)
             deleted = True
         self._drop(name)
@@ -339,7 +338,7 @@ class ModelCache:
 
 
 def _prepared(config: Config) -> tuple[Demand | None, str, bytes]:
-    """What creates a model: its demand, if the features are declared, its configuration as text, its first summary."""
+    """To create a model: its demand, if the features are declared, its configuration as text, its first summary."""
     space, demand = config.space, None
     if space is not None:
         refuse_lag_names([config], space)

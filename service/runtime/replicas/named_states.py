@@ -30,7 +30,7 @@ class StateBudget:
 
     @contextmanager
     def held(self, size: int) -> Iterator[None]:
-        """Count one while it is held; ``QueueFull`` if others hold too much. One alone may have any size."""
+        """Count ``size`` bytes while held; ``QueueFull`` if others hold too much. A lone state may have any size."""
         if self.used and self.used + size > self.most:
             raise QueueFull(
                 f"{self.used} bytes of states and large documents are being transferred; with the {size} of this one "
@@ -46,7 +46,7 @@ class StateBudget:
 async def take_over(
     states: States, replica: Replica, state: Buffer, source: str, ids: tuple[str, ...] = (), digests: Sequence[str] = ()
 ) -> Reply:
-    """Make a model take over a state, which ``save.from_bytes`` has accepted before, by an entry of its log.
+    """Make a model take over a state by an entry of its log; ``save.from_bytes`` must have accepted the state.
 
     ``source`` is "restore" or "import"; ``ids`` and their ``digests`` recognise a repeated request. If it fails, the
     pieces that were written expire.
@@ -59,7 +59,7 @@ async def take_over(
 async def in_pieces(states: States, replica: Replica, sent: SegmentIn) -> SegmentIn:
     """A segment as it is to be appended: if it is large, its bytes are written in pieces, which the entry names.
 
-    If that fails, those that were written expire.
+    If that fails, the pieces already written expire.
     """
     size = len(sent.blob)
     if size <= NAMED_BYTES:

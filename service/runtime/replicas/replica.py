@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 PATH_MAX = 256  # applied entries whose uids are kept; a log that forked further back is detected by its version alone
 MEASURED_ENTRIES = 32  # entries between two measurements of a model, if they are rows only
 GROWTH_WAIT_S = 5.0  # longest wait for other requests that make a model larger
-DROPPED_AT_ONCE = 1000  # answers, which takes a millisecond
+DROPPED_AT_ONCE = 1000  # answers dropped at once, in about a millisecond
 PATH_BYTES = 170  # memory of one entry of the path
 RIDE_S = 1.0  # least time between two summaries of a model that go with its appends
-OBJECT_BYTES = 25_000  # around the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing
+OBJECT_BYTES = 25_000  # besides the arrays of a model, or of a challenger, measured with tests.benchmarks.sizing
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class SummaryState:
     Attributes:
         stored, written: the record in the store, as far as this process knows, and its version.
         last: the latest summary known here, also while the model is being changed; None if there is none.
-        computed: the version of the model that it was computed from here; -1 if it was not.
+        computed: the version of the model that ``last`` was computed from here; -1 if it was not.
         rode: when a summary last went with an append, by the loop's clock.
         meter: how many rows per second the model learns.
     """
@@ -121,15 +121,15 @@ class Replica:
         name, incarnation, created_ms: the model.
         model: its state at ``version``.
         version, uid, time_ms: the last applied entry.
-        actor: the inbox, made by ``attach`` when it is first needed; a replica that was loaded aside has none.
+        actor: the inbox, made by ``attach`` when it is first needed; a replica that was loaded separately has none.
         down: why the model is out of service, or None; gone: it was deleted; lost: the store has lost it. ``down`` is a
-            text because an error that is kept and raised again would hold every request it has refused.
+            text because an exception that is kept and raised again would keep every request it refused in memory.
         path: the last entries applied, as (version, uid), to find where a rewritten log departs from ours.
         changed: the models that may differ from their stored summaries; None while this one is not in memory.
         published: how far its alarms are known to be published; on_alarm: called when there are later ones.
         nbytes: memory held, and the ledger that sums it up while the model is loaded.
         lock: held while the model changes, or is read outside the event loop.
-        growth: held from the check that new classes, or a change, fit the model's limit until they are there.
+        growth: held from the check that new classes, or a change, fit the model's limit until they are applied.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Replica:
     path: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=PATH_MAX))
     published: AlarmPosition = NO_ALARM
     on_alarm: "Callable[[Replica], None] | None" = None
-    learned: int = 0  # rows as a counter: a reset begins it again, an import changes it from 0 only
+    learned: int = 0  # rows as a counter: a reset sets it to 0, an import changes it only if it is 0
     nbytes: int = OBJECT_BYTES
     ledger: Ledger | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -179,7 +179,7 @@ class Replica:
         return actor
 
     def let_go(self) -> None:
-        """Part with an idle actor: the two refer to each other, and Python may not look for such cycles for long."""
+        """Drop an idle actor: the two refer to each other, and Python may not look for such cycles for a long time."""
         if self.actor is not None and self.actor.idle:
             self.actor = None
 
@@ -203,7 +203,7 @@ class Replica:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Hold the model still to read it.
+        """Keep the model unchanged while it is read.
 
         ``ModelDown`` if it went out of service meanwhile: after an exception in apply the state is not valid.
         """
@@ -227,8 +227,8 @@ class Replica:
     # ---------------------------------------------------------------- entries
 
     async def apply(self, batch: Batch) -> list[Outcome]:
-        """Apply the batch after ``version``, in a thread if it is much work; returns the answers if it is this
-        process's own.
+        """Apply the batch that follows ``version``, in a thread if it is much work; returns the answers if the batch is
+        this process's own.
 
         ``ModelDown`` if apply raised, which is a bug: the model is out of service from now on.
         """
@@ -281,7 +281,7 @@ class Replica:
         return applied.answers
 
     def mark_dirty(self) -> None:
-        """Note that the model has moved on, or is out of service: its stored summary may differ."""
+        """Note that the model has changed, or is out of service: its stored summary may differ."""
         if self.changed is not None:
             self.changed.setdefault(self)
 
@@ -301,7 +301,7 @@ class Replica:
         self.notify()
 
     async def drop_answers(self, version: int) -> None:
-        """Drop the answers that the store has, since a snapshot of ``version`` is published; some at a time."""
+        """Drop, some at a time, the answers that the store must have because a snapshot of ``version`` is published."""
         answers = self.answers
         identities = answers.up_to(version)
         for at in range(0, len(identities), DROPPED_AT_ONCE):
@@ -363,7 +363,7 @@ class Replica:
     # ---------------------------------------------------------------- the end
 
     def quarantine(self, why: str) -> ModelDown:
-        """Take this model out of service and log why; the others go on. While it is loading, its loader logs that."""
+        """Take this model out of service and log why; the others go on. While it is loading, the cache logs that."""
         if self.down is None and self.ledger is not None:
             self.stats.down_models += 1
             logger.error("model %s is out of service: %s", self.name, why)

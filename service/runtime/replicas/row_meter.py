@@ -1,9 +1,9 @@
-"""Rows per second, from looks at a count of rows."""
+"""Rows per second, measured by looking at a count of rows from time to time."""
 
 from collections import deque
 
-WINDOW_S = 5.0  # the rate is measured since the last look that is at least this old, once there is one
-LEAST_S = 1.0  # looks closer together tell nothing
+WINDOW_S = 5.0  # the rate is measured since the latest look that is at least this old, once there is one
+LEAST_S = 1.0  # looks closer together give no rate
 
 
 class RowMeter:
@@ -16,7 +16,7 @@ class RowMeter:
         self._last = (0.0, 0)
 
     def record(self, now: float, rows: int) -> None:
-        """Look at how many rows there are."""
+        """Note how many rows there are."""
         looks, (before, count) = self._looks, self._last
         if rows < count:  # the count has started again
             looks.clear()
@@ -29,7 +29,7 @@ class RowMeter:
             looks.append((now, rows))
 
     def rate(self, now: float, rows: int) -> float | None:
-        """Rows per second; None while unknown. Rows that are new after a pause count as having come at its end."""
+        """Rows per second; None while unknown. New rows after a pause count as having come at its end."""
         self.record(now, rows)
         then, count = self._looks[0]
         return (rows - count) / min(now - then, 2 * WINDOW_S) if now - then >= LEAST_S else None

@@ -5,8 +5,8 @@ it, with many others in one round trip, at most two seconds after the last entry
 a model sends its summary, since the one that appends may die; it is stored only if no other process has stored one
 meanwhile.
 
-The summary of a version is stored only after the alarms up to it are published; one that lags behind its log shows that
-some alarms may not be (monitor/orphaned_alarms.py).
+The summary of a version is stored only after the alarms up to it are published; a summary that lags behind its log
+shows that some alarms may still be unpublished (monitor/orphaned_alarms.py).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class SummaryWriter:
         self._leaving: set[asyncio.Task[list[int | Unavailable]]] = set()
 
     def attach(self, replica: Replica) -> None:
-        """Add a model that has come into memory; its stored summary may be older, or of another phase."""
+        """Add a model that was loaded; its stored summary may be older, or show another phase."""
         replica.changed = self._changed
         replica.mark_dirty()
 
@@ -48,7 +48,7 @@ class SummaryWriter:
             task.add_done_callback(self._leaving.discard)
 
     async def write_down(self, name: str, incarnation: str) -> None:
-        """Store that a model could not be loaded, if the store answers and has that model still."""
+        """Store that a model could not be loaded, if the store answers and still has that model."""
         with contextlib.suppress(Unavailable):
             meta = await self._catalog.read(name)
             if meta is not None and meta.listed.figures.phase != DOWN:
@@ -64,7 +64,7 @@ class SummaryWriter:
             await self.turn()
 
     async def turn(self) -> None:
-        """Write the summaries of models that have differed from them for long enough."""
+        """Write the summaries of models that changed long enough ago."""
         now, due = asyncio.get_running_loop().time(), []
         for replica, since in self._changed.items():
             if since is None:
@@ -93,15 +93,15 @@ class SummaryWriter:
                     replica.mark_dirty()
                 elif stored >= write.version:
                     state.settle(stored, write.record)
-                elif stored >= 0:  # another process has written one meanwhile, which is good for a while
+                elif stored >= 0:  # another process has written one meanwhile, which will do for a while
                     state.written = stored
                     replica.mark_dirty()
             if any(isinstance(stored, Unavailable) for stored in results):
                 return
 
     def _taken(self, replica: Replica) -> SummaryWrite | None:
-        """The summary of a changed model to be written; None if the store has it, or while the model is being changed
-        or has alarms to publish.
+        """The write of a changed model's summary; None if the store has that summary, or while the model is being
+        changed or has alarms to publish.
         """
         waits = replica.down is None and (replica.lock.locked() or replica.awaits_publisher)
         if waits or replica not in self._changed:
