@@ -1,4 +1,4 @@
-"""The actor of a loaded model: queues its requests, appends them to the log, applies the log, gets them answered.
+"""The actor of a loaded model: queues its requests, appends them to the log, applies the log, answers the requests.
 
     requests -> queue -> joined (jobs.py), one append in flight -> entries of others applied -> own entry applied
     -> requests answered
@@ -58,7 +58,7 @@ class Actor:
         self._commit: Commit | None = None
         self._task: asyncio.Task[None] | None = None
         self._encoding = 0
-        self._loop = asyncio.get_running_loop()  # asking for it is a system call, for each row
+        self._loop = asyncio.get_running_loop()  # to ask for it each time would cost a system call per row
 
     # ---------------------------------------------------------------- what requests call
 
@@ -82,8 +82,8 @@ class Actor:
     ) -> "asyncio.Future[Reply]":
         """Queue a segment; resolves when it is committed and applied.
 
-        ``digests`` are of its ids, which are remembered; ``pending`` is the tracked prediction that this feedback
-        answers.
+        ``digests`` has one for each of its ids, which are remembered; ``pending`` is the tracked prediction that this
+        feedback answers.
 
         Raises:
             QueueFull: the maximum number of requests, or of their bytes, is waiting.
@@ -119,7 +119,7 @@ class Actor:
     ) -> "asyncio.Future[Reply]":
         """``submit`` of one plain row (F,), as its plan has read it, with the label that the model learns.
 
-        ``identity`` is its id, or ""; ``digest`` is of its label, if it has an id.
+        ``identity`` is its id, or ""; ``digest`` is the digest of its label, if it has an id.
         """
         if (inbox := self._open()) is not self:
             return inbox.submit_row(plan, values, label, identity, digest)
@@ -130,7 +130,7 @@ class Actor:
         return reply
 
     def _open(self) -> Inbox:
-        """The inbox to use, or the error: a different one if the replica has left memory since the caller got it."""
+        """The inbox to use, another one if the replica has left memory since the caller got it; or raise an error."""
         replica = self._replica
         if self._shared.committer.store_down:
             raise StoreDown(REFUSED)
@@ -146,7 +146,7 @@ class Actor:
         return await in_pieces(self._shared.states, self._replica, sent(segment, blob, digests, rows, pending))
 
     def _queue_large(self, job: Job, encoding: "asyncio.Task[SegmentIn]") -> None:
-        """Queue a large segment that is encoded now; its bytes have counted meanwhile."""
+        """Queue a large segment once it is encoded; its bytes were counted meanwhile."""
         self._shared.waiting.used -= job.size
         self._encoding -= 1
         try:
@@ -168,7 +168,7 @@ class Actor:
         if self._shared.committer.store_down:
             raise StoreDown(REFUSED)
         replica = self._replica
-        if replica.ledger is None and not replica.gone:  # two that read on would apply the same entries to it
+        if replica.ledger is None and not replica.gone:  # two inboxes reading on would apply the same entries to it
             return self._shared.current(replica).inbox.sync()
         future: asyncio.Future[None] = self._loop.create_future()
         self._syncs.append(future)
@@ -176,7 +176,7 @@ class Actor:
         return future
 
     def _go_on(self) -> None:
-        """Start the next step, unless one is under way: its end starts the next."""
+        """Start the next step, unless one is under way, which starts the next when it ends."""
         if self._commit is not None or self._task is not None:
             return
         if self._queue.jobs:
@@ -253,7 +253,7 @@ class Actor:
         self._shared.grown[self._replica] = True
         try:
             little = self._little(commit, appended) if appended.code == "ok" else None
-        except Exception:  # noqa: BLE001 - it recurs in the model's own task
+        except Exception:  # noqa: BLE001 - it will recur in the model's own task
             little = None
         if little is not None:
             self._finish_now(commit, appended, little)
@@ -363,7 +363,7 @@ class Actor:
         self._answer(commit, appended, answers)
 
     def _put_back(self, commit: Commit, appended: Appended) -> None:
-        """The replica has been reloaded: its requests are appended again, unless they cannot be."""
+        """After a reload: append the requests again, except those that can no longer be appended."""
         self._commit = None
         jobs = commit.members
         for job in jobs:

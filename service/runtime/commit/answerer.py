@@ -45,7 +45,7 @@ FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id"
 OTHER = "was sent before with a different label or body"  # the problem text of a conflicting id
 DUE = "due"  # the digest of a label that ``labels_due`` set: no label that a client sends has it
 LATE = "has its label already: it was overdue, and the model has learned the label of labels_due"
-"""The problem text of a label that came after that."""
+"""The problem text of a label that arrives after that."""
 
 Seen = Sequence[tuple[int, SeenId]]
 """The rows of a request whose ids had been seen, each with its record in the store."""
@@ -56,7 +56,7 @@ Again = Sequence[tuple[str, SeenId]]
 
 
 class Refused(RequestConflict):
-    """The model has refused what was appended by this request, not by an earlier one with the same id."""
+    """The model has refused what this request appended, not what an earlier one with the same id did."""
 
 
 class Answerer:
@@ -215,7 +215,7 @@ def _decode(stored: Sequence[bytes | None]) -> list[Outcome | None]:
 
 
 def combined(rows: int, now: Outcome | None, earlier: Earlier) -> Reply:
-    """The reply to a request with repeated ids, of ``rows`` rows, or 1 if one id covers all of them.
+    """The reply to a request with repeated ids; ``rows`` is its number of rows, or 1 if one id covers all of them.
 
     ``now`` answers the rows that were learned now, None if all had been seen; ``earlier`` has the first answers to the
     others. ``RequestConflict`` if these were refusals.
@@ -260,7 +260,7 @@ def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
 
 
 def conflicting(ids: Sequence[str], row: int, seen: SeenId) -> RequestConflict:
-    """The error for an id that was sent before with another label (or body): that of a row, by the record of its id."""
+    """The error for a row whose id was sent before with another label or body, from the record of the id."""
     why = OTHER
     if seen.digest == DUE:
         refusal = codec.decode_answer(seen.answer).refusal if seen.answer else None
@@ -304,9 +304,9 @@ class AnswerWriter:
                 await asyncio.sleep(AGAIN_S)
 
     async def _write(self, replicas: Sequence[Replica]) -> bool:
-        """Store answers of some models; returns whether the store took them. The rest of a model goes with the next."""
+        """Store answers of some models; returns whether the store took them. A model's other answers go next time."""
         taken = [(one, answers) for one in replicas for answers in _sets(one, one.answers.take_fresh(TAKEN_MAX))]
-        for replica in replicas:  # before the answers that come meanwhile
+        for replica in replicas:  # before the write: answers that come meanwhile enqueue it again
             del self._waiting[replica]
         try:
             results = await self._log.record_answers([answers for _, answers in taken])
@@ -321,7 +321,7 @@ class AnswerWriter:
         return not any(isinstance(known, Unavailable) for known in results)
 
     async def record(self, replica: Replica, version: int) -> None:
-        """Write to the store every answer up to a version (a snapshot may follow then).
+        """Write every answer up to a version to the store, so that a snapshot may follow.
 
         ``Unavailable`` if the store cannot take them; ``RequestConflict`` if the replica does not join its log.
         """
@@ -329,7 +329,7 @@ class AnswerWriter:
         identities = held.up_to(version)
         for at in range(0, len(identities), ITEMS_MAX):
             items = held.of(identities[at : at + ITEMS_MAX])
-            items = [item for item in items if item[1] <= version]  # the others have been learned anew meanwhile
+            items = [item for item in items if item[1] <= version]  # the others were learned again meanwhile
             (known,) = await self._log.record_answers([Answers(*place, items)])
             if isinstance(known, Unavailable):
                 raise known
@@ -339,6 +339,6 @@ class AnswerWriter:
 
 
 def _sets(replica: Replica, items: Sequence[Item]) -> list[Answers]:
-    """Answers of a model in sets that are stored at once."""
+    """Answers of a model, in sets small enough to be stored at once."""
     parts = [items[at : at + ITEMS_MAX] for at in range(0, len(items), ITEMS_MAX)]
     return [Answers(replica.name, replica.incarnation, replica.version, replica.uid, part) for part in parts]

@@ -60,7 +60,7 @@ class Source(Protocol):
         """The model's name."""
 
     def next_append(self) -> "Ticket | None":
-        """The next append, or None; there is no other one until ``landed`` or ``lost``."""
+        """The next append, or None; there is no further one until ``landed`` or ``lost``."""
 
     def landed(self, appended: Appended) -> None:
         """Take the append's result."""
@@ -107,10 +107,10 @@ class Committer:
         self._in_flight: dict[str, list[Ticket]] = {}
         self._parked: dict[str, list[Source | Ticket]] = {}
         self._failed: BaseException | None = None
-        self._asleep: asyncio.Future[None] | None = None  # an Event would ask for the loop, a system call for each row
+        self._asleep: asyncio.Future[None] | None = None  # an Event would ask for the loop: a system call for each row
         self._now = monotonic  # the loop's own clock, once it runs
         self._tasks: set[asyncio.Task[None]] = set()
-        self.store_down = False  # whether it is known to be; then requests are refused at once
+        self.store_down = False  # whether the store is known to be down; requests are then refused at once
 
     def ready(self, source: Source) -> None:
         """Register a model that has something to append and nothing in flight."""
@@ -187,7 +187,7 @@ class Committer:
         for ticket in self._take():
             key = f"large {ticket.source.name}" if ticket.large_bytes else self._log.node_key(ticket.source.name)
             tickets.setdefault(key, []).append(ticket)
-        for key in sorted(tickets, reverse=True):  # the only server's comes last and is awaited
+        for key in sorted(tickets, reverse=True):  # a single server's pipeline, key "", comes last and is awaited
             self._in_flight[key] = tickets[key]
             if key == "":
                 await self._send(key)
@@ -215,7 +215,7 @@ class Committer:
         self._wake()
 
     def _take(self) -> list[Ticket]:
-        """The next append of every ready model whose server is free, and those to be sent again."""
+        """The next append of every ready model whose server is free, and the appends to be sent again."""
         tickets, self._again = self._again, []
         ready, self._ready = self._ready, {}
         if self._in_flight:
@@ -232,7 +232,7 @@ class Committer:
         return self._those_that_go(tickets) if len(tickets) > 1 else tickets
 
     def _those_that_go(self, tickets: list[Ticket]) -> list[Ticket]:
-        """The tickets of this tick; many ids wait for a later one if together they would hold up the store."""
+        """The tickets of this tick; appends wait for a later one if their ids together would hold up the store."""
         going, ids = list[Ticket](), 0
         for ticket in tickets:
             if ticket.append.size > FEW_IDS_BYTES:
@@ -245,7 +245,7 @@ class Committer:
         return going
 
     def _parks(self, each: Source | Ticket, name: str) -> bool:
-        """Whether its server has a pipeline under way; if so, park it until that ends."""
+        """Whether the model's server has a pipeline under way; if so, park ``each`` until that ends."""
         node_key = self._log.node_key(name)
         if node_key in self._in_flight:
             self._parked.setdefault(node_key, []).append(each)
@@ -268,7 +268,7 @@ class Committer:
             elif isinstance(result, StoreDown):
                 unreachable = unreachable or result.__cause__ is None
                 self._send_again(ticket, result)
-            else:  # it was not carried out, if this was the first time
+            else:  # it was not carried out, if this was the first attempt
                 ticket.source.lost(StoreDown(DOWN) if ticket.resent else result)
             del tickets[0]  # if this raises, _abandon fails it and those behind it
         if unreachable:
@@ -283,7 +283,7 @@ class Committer:
             self._again.append(ticket)
             self._wake()
             return
-        # One large append, or one of several servers, is not the whole store: the others may be fine.
+        # If one large append fails, or one of several servers, the rest of the store may be fine.
         if not (unexpected or ticket.large_bytes or self._log.node_key(ticket.source.name)):
             if not self.store_down:
                 logger.warning("the store is down: %s", error.detail)

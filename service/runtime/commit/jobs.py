@@ -28,14 +28,14 @@ from service.store.log import codec
 from service.store.log.appends import SEGMENTS_MAX, Appended, NamedState, SegmentIn, SegmentOut
 
 WAITING_BYTES_MAX = 256 * 2**20  # most bytes of waiting requests, of all models of this process
-LARGE_BYTES = 65_536  # larger requests leave a quarter of it to those of other models
+LARGE_BYTES = 65_536  # larger requests leave a quarter of it to smaller ones
 
 
 class Job(Struct, eq=False):
     """One request on its way to the log, or several that share a segment (``JoinedRows``)."""
 
     segment: Segment
-    digests: Sequence[str]  # one per id of it
+    digests: Sequence[str]  # one per id of the segment
     size: int  # bytes of memory that the request and its encoding take while it waits
     flops: float  # floating-point operations of applying it
     reply: "asyncio.Future[Reply]"  # resolved with a Reply, or an error
@@ -54,7 +54,7 @@ class Job(Struct, eq=False):
 
 
 class RowJob(Struct, eq=False):
-    """A request of one plain row, which may share a segment with others. Most requests are like this."""
+    """A request with one plain row, which may share a segment with others. Most requests are like this."""
 
     space: str  # the id of the feature space of feedback
     values: Any  # the raw row (F,)
@@ -106,7 +106,7 @@ class Commit(Ticket, kw_only=True, eq=False):
 
     @property
     def members(self) -> "list[Job | RowJob]":
-        """The requests one by one, also those that share a segment."""
+        """The requests one by one, including those that share a segment."""
         return [one for job in self.jobs for one in (job.members if isinstance(job, JoinedRows) else (job,))]
 
     def entry(self, appended: Appended, version: int) -> SingleEntry | None:
@@ -169,7 +169,7 @@ ATTEMPTS_MAX = 5  # how often a request may be put back because its replica had 
 
 
 class JobQueue:
-    """The waiting requests of a model, at most ``most``, oldest first; ``waiting`` counts the bytes of all models'."""
+    """The waiting requests of a model, at most ``most``, oldest first; ``waiting`` counts the bytes of all models."""
 
     __slots__ = ("_most", "_name", "_waiting", "jobs")
 
@@ -242,7 +242,7 @@ class JobQueue:
 def check_fits(model: Model, segment: Segment) -> None:
     """``StoreDown`` for a segment whose feature space the model no longer accepts.
 
-    Appended, it would be refused for good under its id; sent again, it is validated for the present features.
+    If appended, it would be refused for good under its id; if sent again, it is validated for the present features.
     """
     if not _fits(model, segment):
         raise StoreDown("the model's features have changed meanwhile: send the request again")
@@ -295,8 +295,8 @@ class JoinedRows(Job, eq=False):
             job.reject(error)
 
     def sort(self, out: SegmentOut, now: Outcome | None) -> "Iterator[tuple[RowJob, SegmentOut, Outcome | None]]":
-        """The result of each request, except those that must be sent again (``to_send_alone``): of the segment's result
-        and the outcome of the rows that were learned now.
+        """The result of each request, except those that must be sent again (``to_send_alone``), from the segment's
+        result and the outcome of the rows that were learned now.
         """
         if len(self.members) == 1:
             yield self.members[0], out, now
@@ -314,7 +314,7 @@ class JoinedRows(Job, eq=False):
                 yield job, SegmentOut(out.status), next(outcomes, now)
 
     def to_send_alone(self, out: SegmentOut) -> list[RowJob]:
-        """As ``Job``: there is no room for all ids, or one conflicts."""
+        """As in ``Job``, because there is no room for all ids, or one conflicts."""
         if out.status == "added" or len(self.members) == 1:
             return []
         seen = {row for row, _ in out.seen}

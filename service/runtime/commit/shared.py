@@ -23,7 +23,7 @@ class Shared:
     writer: str  # the prefix of the uids of this process
     numbers: "itertools.count[int]"  # of its appends
     waiting: Ledger  # bytes of all requests that wait
-    states: States  # that entries name, and large segments
+    states: States  # the states and large segments that entries name
     subscribed: set[str] | None  # the models whose notices this process gets; None in a cluster (append_notices.py)
     current: Callable[[Replica], Replica]  # the replica of a model that is in memory now, for one that has left it
     grown: dict[Replica, bool]  # models whose log has grown, and whether by an append of this process
