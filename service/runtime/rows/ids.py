@@ -30,7 +30,7 @@ class Identity(NamedTuple):
 
     # one per row, or a single one for the whole request, each with its prefix; () if the client gave none
     ids: tuple[str, ...] = ()
-    # one per id, which a request with the same id must match; () if these are the labels' digests
+    # one per id, which a request with the same id must match; () if the labels' digests serve as these
     digests: tuple[str, ...] = ()
 
 
@@ -42,7 +42,7 @@ def identity_of(
     ids_max: int = 1,
     place: FieldPath = lambda _: "id",
 ) -> Identity:
-    """The identity of a request: by the id of its one row, by the ids of its rows, or else by its Idempotency-Key.
+    """The identity of a request, from the id of its one row, the ids of its rows, or else its Idempotency-Key.
 
     The ``key`` covers what was ``sent``, in parts; if the body has ids (``given``), it only tells proxies that they may
     retry. ``place`` names an id for errors: ``Invalid`` for a wrong one, ``TooLarge`` for more than ``ids_max``.

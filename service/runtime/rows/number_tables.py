@@ -38,13 +38,13 @@ def from_values(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:
 
 def from_texts(rows: Sequence[Sequence[str]], width: int) -> Floats | None:
     """Rows of CSV texts as (n, width) if all are numbers in JSON's notation; else None."""
-    if not {width}.issuperset(map(len, rows)):  # a cell of too short a row, "3,7" in quotes, would be two
+    if not {width}.issuperset(map(len, rows)):  # in a row that is too short, a cell "3,7" in quotes would become two
         return None
     try:
         numbers = _rows.decode(f"[[{'],['.join(map(','.join, rows))}]]")
     except _UNREADABLE:
         return None
-    return from_values(numbers, width) if len(numbers) == len(rows) else None  # '1],[2' in quotes would be two rows
+    return from_values(numbers, width) if len(numbers) == len(rows) else None  # '1],[2' in quotes becomes two rows
 
 
 def _array(rows: Sequence[Sequence[Any]], width: int) -> Floats | None:

@@ -15,7 +15,7 @@ from service.runtime.rows.table import FieldPath, Table, listed
 DISCOUNT_MIN = 1e-3  # a smaller discount would forget everything at one row; the kernels have the same floor
 
 
-# Of each factor that rows may have: the flag of the algorithms that take it, their names, and its range.
+# For each factor that rows may have: the flag of the algorithms that take it, which these are, and its range.
 _FACTORS = {
     "discount": ("row_discounts", "gdfop does", DISCOUNT_MIN, 1.0),
     "weight": ("row_weights", "all algorithms except vigo, vigod and vigow do", WEIGHT_MIN, WEIGHT_MAX),
@@ -23,8 +23,8 @@ _FACTORS = {
 
 
 def numbers(values: Sequence[Any], path: FieldPath, texts: bool) -> Floats:
-    """Finite numbers (n,), of JSON or of ``texts``; ``Invalid`` names the first that are not, by ``path``."""
-    if len(values) == 1 and type(values[0]) is float and math.isfinite(values[0]):  # most often
+    """Finite numbers (n,), from JSON or from ``texts``; ``Invalid`` names the first invalid ones, by ``path``."""
+    if len(values) == 1 and type(values[0]) is float and math.isfinite(values[0]):  # the usual case
         return np.array(values, dtype=np.float64)
     found = vectorised(values, texts, missing_allowed=False)
     return _one_by_one(values, path, texts) if found is None else found

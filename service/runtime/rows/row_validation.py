@@ -30,12 +30,12 @@ class RowValidator:
     """Validates rows against the present state of one model; may run in a thread while the model changes.
 
     Methods raise Invalid, which names the first fields that are wrong; so does ``admit`` for rows that would make the
-    model larger than fits. RequestConflict: the model's state does not allow such rows.
+    model too large. They raise RequestConflict if the model's state does not allow such rows.
 
     Attributes:
         config: the model's configuration.
         known: the classes it has.
-        phase: of a change of features.
+        phase: the phase of a change of features.
         space, union: the spaces of rows to predict and of rows to learn; None: the model has no features yet.
         missing_allowed: whether values may be missing.
     """
@@ -81,10 +81,10 @@ class RowValidator:
         return Rows(space.id, features, raw, labels, discounts, None, ids, weights=weights, outside=outside)
 
     def _in_overlap(self, table: Table) -> Space:
-        """The feature space of labelled rows in an overlap: the old one if they have none of the new names, else all of
-        them.
+        """The feature space of labelled rows in an overlap: the old one if they have none of the new names, else the
+        union.
 
-        Such rows come from clients that do not know of the change; the old model learns them, the mapping does not.
+        Rows in the old one come from clients unaware of the change; the old model learns them, the mapping does not.
         """
         old, union = self._existing(self.space), self._existing(self.union)
         new = union.names[old.raw_width :]
@@ -110,8 +110,8 @@ class RowValidator:
     def rows_to_keep(self, space: Space, raw: Floats, table: Table) -> list[tuple[Space, Floats]]:
         """Predicted rows in the form kept until their labels arrive: space and raw row (1, F) of each.
 
-        In an overlap a row with every name of both spaces is kept in their union, so that it teaches what feedback of
-        the union does. One whose new values are invalid, which a prediction ignores, is kept in the old space.
+        In an overlap a row with every name of both spaces is kept in their union, so that its label teaches as much as
+        feedback would. A row whose new values are invalid (predictions ignore them) is kept in the old space.
         """
         kept = [(space, raw[at : at + 1]) for at in range(len(raw))]
         if self.phase != "overlap" or self.space != space:
@@ -204,15 +204,15 @@ class RowValidator:
     # ---------------------------------------------------------------- labels
 
     def labels(self, table: Table, proposed: Space | None = None, *, tracked: bool = False) -> Labels:
-        """Labels as the model takes them: canonical values, or finite numbers (n,); of classes with which the state
-        fits.
+        """Labels as the model takes them: canonical values, of no more classes than its state has room for, or finite
+        numbers (n,).
 
-        ``proposed`` is the space of the rows, used where the model has none yet; ``tracked``: the rows were tracked,
+        ``proposed`` is the space of the rows, used if the model has none yet; ``tracked``: the rows were tracked,
         perhaps before their labels were retired.
         """
         values = table.labels
         if not self._retired and isinstance(values, list) and values and not table.texts and self.known.knows(values):
-            return values  # most rows: no label is new, or another way to write one
+            return values  # most rows: every label is known and in its canonical form
         found = self.bare_labels(table)
         if self._retired and isinstance(found, list) and not tracked:
             gone = LabelSet(self._retired).find(found)
@@ -223,7 +223,7 @@ class RowValidator:
         return found
 
     def bare_labels(self, table: Table) -> Labels:
-        """Labels regardless of the model's present classes: repeated ids are compared by them."""
+        """Labels regardless of the model's present classes, used to compare repeated ids."""
         values, path = table.labels or (), table.path("label")
         if self.config.task == "regression":
             return row_numbers.numbers(values, path, table.texts)
@@ -239,7 +239,7 @@ class RowValidator:
         return found
 
     def outside(self, table: Table) -> "list[Label | None] | Floats | None":
-        """The predictions of a model outside for each row, None or NaN if it has none; None if nothing was sent."""
+        """The prediction of a model outside for each row, None or NaN where it has none; None if none were sent."""
         values, path = table.served, table.path("served")
         if values is None:
             return None
@@ -254,7 +254,7 @@ class RowValidator:
         return [said.get(at) for at in range(len(values))]
 
     def _label_in(self, text: str) -> object:
-        """The label that a text means: a declared one, else a number if it looks like one."""
+        """The label that a text stands for: a declared one, else a number if it looks like one."""
         for declared in (self.config.labels, None):
             with suppress(Invalid):
                 return from_texts([text], declared, str)[0]
@@ -303,7 +303,7 @@ def _cells(space: Schema, rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]
     if len(names) > 1 and {len(names)} == {*map(len, rows)}:
         pick = itemgetter(*names)
         with suppress(KeyError):
-            return [pick(row) for row in rows]  # no map: it would hold the interpreter
+            return [pick(row) for row in rows]  # a map would hold the interpreter for all rows
     if not all(map(space.known.issuperset, rows)):
         raise Invalid
     return [[*map(row.get, names)] for row in rows]
@@ -312,8 +312,8 @@ def _cells(space: Schema, rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]
 def _refuse_incomplete(union: Space, table: Table) -> None:
     """In an overlap every name of both spaces is required, even if values may be missing otherwise.
 
-    A row without one of them comes from a client that does not know of the change; filling it in would teach the
-    mapping something false.
+    A row that lacks one of them comes from a client that does not know of the change; filling the value in would teach
+    the mapping something false.
     """
     if table.by_name:
         for at, given in enumerate(table.rows):

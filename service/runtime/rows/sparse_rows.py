@@ -1,4 +1,4 @@
-"""Rows of any names for models of sparse rows, from every form they are sent in.
+"""Rows with any names for models of sparse rows, from every format they are sent in.
 
 SVMlight is text with one row per line, a label and then the nonzero values:
 
@@ -24,8 +24,8 @@ _CELL = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class SparseLine:
-    """One row: its line's number in the text, from 1, and the line without its comment; its first cell, if that has no
-    colon, and the others.
+    """One row: the number of its line in the text, from 1; the line without its comment; its first cell if that has no
+    colon, the label; and the other cells.
     """
 
     number: int
@@ -52,7 +52,7 @@ def read_lines(text: str) -> Iterator[SparseLine]:
 
 
 def projected(space: SparseSchema, table: Table) -> Floats:
-    """Rows of any names as psi (n, d)."""
+    """Rows with any names as psi (n, d)."""
     rows = table.rows
     if table.texts:
         return projected_lines(space, rows)

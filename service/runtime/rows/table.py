@@ -46,7 +46,7 @@ class Table(NamedTuple):
     interval: object = None  # the requested level of the intervals, as it was sent; or None
     # predictions of a model outside Onepass, one per row (None: it has none); or None
     served: Sequence[Any] | None = None
-    track: bool | None = None  # whether the rows are to be kept for their labels, if the body says so
+    track: bool | None = None  # whether the rows are to be kept until their labels come; None: the body does not say
 
     @property
     def by_name(self) -> bool:
@@ -58,13 +58,13 @@ class Table(NamedTuple):
         return lambda row: self.place(row, member)
 
     def first_names(self) -> tuple[Sequence[str] | Mapping[str, Any] | None, str]:
-        """The names of the columns, or of the first row, None if it gives none; and how errors name them."""
+        """The names of the columns or of the first row, None if there are none; and how errors name them."""
         if self.by_name:
             return self.rows[0], self.place(0, "features")
         return self.columns, "header" if self.texts else "columns"
 
     def first_values(self) -> tuple[Sequence[Any] | None, Callable[[int, str], str]]:
-        """The values of the first row, None if it is not one; and how errors name one, by position and name."""
+        """The values of the first row, None if it does not fit the columns; and how errors name one."""
         first = self.rows[0]
         if self.by_name:
             return [*first.values()], lambda _, name: self.place(0, f"features.{name}")
@@ -75,7 +75,7 @@ class Table(NamedTuple):
 
 
 def check_size(rows: int, most: int, field: str = "data", of: str = "") -> None:
-    """Refuse a batch without rows, and one of more than ``most`` (413); ``of`` says which rows the bound is for."""
+    """Refuse an empty batch, and one of more than ``most`` rows (413); ``of`` says which rows the bound is for."""
     if rows == 0:
         raise Invalid.of(field, "has no rows", ">= 1 row")
     if rows > most:
