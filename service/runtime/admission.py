@@ -44,7 +44,7 @@ def of_classes(configs: Sequence[Config], width: int, classes: int, field: str) 
 
 
 def of_change(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:
-    """The demand of changed configurations; ``field`` is the change that takes memory."""
+    """The demand of changed configurations; ``field`` is the changed field that takes memory."""
     need = sum(config.state_bytes(width, classes) for config in configs)
     return Demand(need, field, f"would make the state of {_named(configs)} take")
 

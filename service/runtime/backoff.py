@@ -1,4 +1,4 @@
-"""Pauses between attempts that fail one after the other, and work that is repeated for ever."""
+"""Pauses between attempts that keep failing, and work that is repeated forever."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ class Backoff:
         await asyncio.sleep(self.next_s())
 
     async def repeat(self, step: Callable[[], Awaitable[None]], pause_s: float) -> None:
-        """Take a step again and again, with a pause after each; other pauses while the store fails."""
+        """Repeat a step forever, pausing ``pause_s`` after each; while the store fails, the pauses grow instead."""
         while True:
             try:
                 await step()

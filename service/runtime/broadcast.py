@@ -1,8 +1,8 @@
 """Wakes all followers of the drift stream in this process, clients of /drift/stream and webhooks, when it grows.
 
 One reader waits for the stream to grow and wakes them; each reads on from its own position. So a slow follower needs
-no buffer and delays no other. The number of client streams is limited, and one owner (an API key) has at most half of
-them, so that one owner cannot take them all.
+no buffer and does not delay the others. The number of client streams is limited, and one owner (an API key) has at most
+half of them.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class Broadcast:
         """Read forever; the supervisor restarts it if it dies."""
         backoff = Backoff(BACKOFF_S, BACKOFF_S_MAX)
         reached: StreamPosition | None = None
-        away = True  # until the first answer, also after a death of this task
+        away = True  # until the first answer, also after this task died and was restarted
         while True:
             try:
                 reached = reached or await self._stream.newest()

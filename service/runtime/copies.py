@@ -19,11 +19,11 @@ from service.store.summaries import encode_first
 async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Replica:
     """Copy a model as it is now: its state and configuration, but no ids, tracked predictions or alarms.
 
-    If a request with the same Idempotency-Key has made the copy before, return that one.
+    If an earlier request with the same Idempotency-Key has made the copy, return that one.
 
     Raises:
         RequestConflict: the name is taken.
-        ModelLost: the store has lost the model of that name, but a service holds it.
+        ModelLost: the store has lost the model of that name, but a service still holds it.
         QueueFull: other requests hold the maximum number of bytes of states.
         ModelDown, StoreDown: the state cannot be read or written.
     """

@@ -69,7 +69,7 @@ class Freshness:
 class Engine:
     """Everything below the API.
 
-    ``in_place``: whether the files of a private store are where they were (store_keeper.py).
+    ``in_place``: whether the files of a private store are still in place (store_keeper.py).
 
     ``companions`` are further background tasks, started, supervised and ended with the engine's own. ``leaving``: a
     stop was requested: the service still answers for a while, but balancers should send no more.
@@ -170,7 +170,7 @@ class Engine:
     async def _supervise(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
             try:
-                await asyncio.create_task(run())  # awaited as a coroutine, each step of it would pass through here
+                await asyncio.create_task(run())  # if awaited as a coroutine, each of its steps would pass through here
             except asyncio.CancelledError:
                 raise
             except Exception:
@@ -209,7 +209,7 @@ class Engine:
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
 
     async def _ping_and_try(self) -> None:
-        """Return if the store answers and its user may run what the scripts run; until then nothing is appended."""
+        """Return if the store answers and its user may run the scripts' commands; until then nothing is appended."""
         await self.store.connection.ping()
         refused = await refused_commands(self.store.connection)
         if refused and refused != self._refused:
@@ -241,7 +241,7 @@ class Engine:
         return 2 * sum(0 < replica.progress.since < late for replica in loaded) <= len(loaded)
 
     def _at_work(self) -> bool:
-        """Whether the tasks run that requests need: they are answered while a companion waits to be restarted."""
+        """Whether the tasks that requests need are running; a companion may be waiting to be restarted."""
         ended = any(task.done() for task in self._tasks.values())
         return bool(self._tasks) and not ended and self._dead <= self.companions.keys()
 
@@ -267,8 +267,8 @@ class Engine:
 
         Raises:
             NotFound, ModelDown, StoreDown: it is not available.
-            RequestConflict: ``min_version`` is of another incarnation.
-            NotReached: ``min_version``, or what was on the log, was not reached in time.
+            RequestConflict: ``min_version`` belongs to another incarnation.
+            NotReached: ``min_version``, or the log's head, was not reached in time.
         """
         replica = await self.models.get(name)
         if fresh is None:
@@ -285,7 +285,7 @@ class Engine:
         """Read on to the log's head before a request is refused; returns whether the replica was behind it.
 
         Another replica may have committed an entry that makes the request valid: a change of features, say.
-        ``Unavailable`` if that takes too long: nobody knows whether the request is valid.
+        ``Unavailable`` if that takes too long: it is then unknown whether the request is valid.
         """
         before = replica.version
         try:
@@ -309,7 +309,7 @@ class Engine:
         await self._in_time(replica, replica.wait_for_version(version, replica.inbox.sync))
 
     async def _in_time(self, replica: Replica, arrival: Awaitable[None]) -> None:
-        """Wait for a replica to arrive; ``NotReached`` if that takes too long. It goes on for others."""
+        """Wait for a replica to arrive; ``NotReached`` if that takes too long. The replica goes on for others."""
         try:
             async with asyncio.timeout(self.bounds.wait_timeout_s):
                 await arrival

@@ -1,9 +1,9 @@
 """Learns the label of ``labels_due`` for tracked predictions whose own label is overdue.
 
-Every process looks once a second and commits what it finds as feedback to the tracked prediction. The id under which
-the store remembers the label makes that exactly once, even if other processes do the same or die meanwhile. If the own
-label came first, the store says so. If the model refuses the label, as after a reset to other features, or its
-configuration no longer has one, the prediction has expired.
+Every process looks once a second and commits each due label that it finds as feedback to the tracked prediction. The
+store remembers its id, so the label is learned exactly once, even if other processes do the same or die meanwhile. If
+the prediction's own label came first, the store says so. If the model refuses the label, as after a reset to other
+features, or its configuration no longer has one, the prediction expires.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from service.store.log import codec
 logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0  # pause between two looks
-MODELS_MAX, VISITS_MAX = 1000, 100  # models per look, and how many of them are visited: each is loaded for that
+MODELS_MAX, VISITS_MAX = 1000, 100  # models per look, and how many of them are visited, which loads them
 LABELS_MAX, TURNS_MAX = 256, 8
-"""Labels of a model learned together; how often that is done before others have their turn."""
-AT_ONCE, VISIT_S = 8, 2.0  # models that are visited together, and how long others wait for them
+"""Most labels of a model learned together, and how often that is repeated before other models have their turn."""
+AT_ONCE, VISIT_S = 8, 2.0  # models visited together, and how long the next ones wait for them
 UNABLE_S = 10.0  # how long a model that cannot be visited here is left to other processes, which may be able to
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
 
@@ -38,8 +38,8 @@ class LabelsDueLearner:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._due = engine, DueLabels(engine.store.connection)
-        self._visits: dict[tuple[str, str], asyncio.Task[None]] = {}  # that are under way, by model and incarnation
-        self._unable: dict[tuple[str, str], float] = {}  # models that are left alone, until when
+        self._visits: dict[tuple[str, str], asyncio.Task[None]] = {}  # those under way, by model and incarnation
+        self._unable: dict[tuple[str, str], float] = {}  # models that are left alone, and until when
 
     async def run(self) -> None:
         """Look forever; the supervisor restarts it if it dies."""
@@ -48,17 +48,17 @@ class LabelsDueLearner:
         finally:
             for visit in self._visits.values():
                 visit.cancel()
-            self._visits.clear()  # one that had not begun does not do it
+            self._visits.clear()  # a visit cancelled before it began does not remove itself
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
         self._unable = {model: until for model, until in self._unable.items() if now < until}
-        passed = self._visits.keys() | self._unable.keys()  # they stay at the front until they are settled
+        passed = self._visits.keys() | self._unable.keys()  # these stay at the front until they are settled
         due = await self._due.models(MODELS_MAX + len(passed))
         models = [model for model in due if model not in passed][:VISITS_MAX]
         for at in range(0, len(models), AT_ONCE):
             visits = [self._begin(*model) for model in models[at : at + AT_ONCE]]
-            await asyncio.wait(visits, timeout=VISIT_S)  # one that takes longer goes on by itself
+            await asyncio.wait(visits, timeout=VISIT_S)  # a visit that takes longer goes on in the background
 
     def _begin(self, name: str, incarnation: str) -> "asyncio.Task[None]":
         visit = asyncio.get_running_loop().create_task(self._visit_and_settle(name, incarnation))
@@ -86,9 +86,9 @@ class LabelsDueLearner:
         following = 0
         for _ in range(TURNS_MAX):
             found, following = await self._due.take(name, incarnation, LABELS_MAX)
-            if not found:  # nothing is due of a model that is gone
+            if not found:  # nothing is due any more, or the model is gone
                 break
-            if replica.incarnation != incarnation:  # an earlier one: this process has not noticed yet
+            if replica.incarnation != incarnation:  # this process still has an earlier model of that name
                 raise Recreated(f"model {name} was created again")
             await self._learn(replica, found)
         return following
@@ -96,7 +96,7 @@ class LabelsDueLearner:
     async def _learn(self, replica: Replica, found: Sequence[DueLabel]) -> None:
         """Learn some due labels; those that cannot be learned now are found again after the lease."""
         due = replica.model.config.labels_due
-        if due is None or due["then"] == "drop":  # since a PATCH
+        if due is None or due["then"] == "drop":  # a PATCH has changed it
             ids = [one.prediction_id for one in found]
             dropped = await self._engine.pending.drop(replica.name, replica.incarnation, ids)
             await self._count_expired(replica, dropped)
@@ -106,7 +106,7 @@ class LabelsDueLearner:
         )
         done = list[str]()
         for one, reply in zip(found, replies, strict=True):
-            if isinstance(reply, RequestConflict | ValueError):  # the own label came first, or it cannot be learned
+            if isinstance(reply, RequestConflict | ValueError):  # its own label came first, or this cannot be learned
                 came_first = isinstance(reply, RequestConflict) and reply.problems  # else the model refuses the label
                 level = logging.INFO if came_first else logging.WARNING
                 logger.log(level, "a due label of model %s was not learned: %s", replica.name, reply)

@@ -24,7 +24,7 @@ from service.store.summaries import StoredSummary, down
 Order = Literal["rows", "updated", "worst"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 REFRESH_S, REFRESH_S_MIN = 5.0, 0.5
-"""The longest and the shortest use of a table; in between, so long that reading takes ``SHARE`` of the time."""
+"""The longest and the shortest use of a table; in between, reading tables takes ``SHARE`` of the time."""
 SHARE = 0.05
 READ_AT_ONCE, LOOKED_AT = 200, 1000
 """Models read, and models of a table looked at, between two turns of the event loop's other tasks."""
@@ -62,7 +62,7 @@ def errs_more(summary: StoredSummary) -> bool:
 
 
 class ListPosition(NamedTuple):
-    """A position in an order: that of a model which is, or was, listed there."""
+    """A position in an order: the key and name of a model that is, or was, listed there."""
 
     key: float = -math.inf
     name: str = ""
@@ -124,7 +124,7 @@ class Listing:
         return [found[name] for name in sorted(found)[:limit]], following
 
     def _present(self, listed: Listed) -> Listed:
-        """The listed model with what this process knows, if that is more than the store does."""
+        """The listed model, updated if this process knows more than the store."""
         name, incarnation, summary, _ = listed
         replica = self._models.peek(name)
         if replica is None or replica.incarnation != incarnation:

@@ -1,9 +1,9 @@
-"""Snapshots off the request path: when the log is larger than the last one, or takes long to replay, and on stop.
+"""Snapshots off the request path: when the log outgrows the last one, or takes long to replay, and on stop.
 
 A snapshot of version v is written only after the answers and the alarms up to v: a replica that loads it finds the
-earlier ones in the store and rebuilds the later ones from the log. And only after it could be read back: a state that
-cannot be read must not replace the older snapshots, nor the log behind them. On stop, where time is short, that is
-tried only if the model has learned more than rows since it was last tried.
+earlier ones in the store and rebuilds the later ones from the log. The state must also have been read back: one that
+cannot be read must not replace the older snapshots, or the log behind them. On stop, when time is short, a state is
+read back only if something other than rows has been applied since the last one that was.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ logger = logging.getLogger(__name__)
 PAUSE_S = 0.25  # how often models whose log has grown are checked
 ANSWERS_BYTES = 4 * 2**20
 """A replica that only reads writes a snapshot itself when the answers it holds outgrow the last one by this much: the
-process that appends has written none for long."""
+process that appends has not written one for a long time."""
 AT_ONCE = 8  # snapshots under way together, so that their round trips overlap
 
 
 class Snapshotter:
-    """Writes the snapshots of all loaded models; of one model one at a time.
+    """Writes the snapshots of all loaded models, one at a time for each model.
 
     ``keep`` snapshots are kept per model; ``least_bytes`` is the least growth of the log between two.
 
@@ -77,7 +77,7 @@ class Snapshotter:
                 task.add_done_callback(lambda _, replica=replica: self._attempts.pop(replica))  # type: ignore[misc]
 
     async def flush(self) -> None:
-        """Write a snapshot of every loaded model that has moved since its last one, longest tail first."""
+        """Write a snapshot of every loaded model that has changed since its last one, longest tail first."""
         fine = [replica for replica in self._models.loaded if not (replica.down or replica.lost)]
         moved = [replica for replica in fine if replica.saved.log_bytes > 0]
         waiting = iter(sorted(moved, key=lambda replica: -replica.saved.log_bytes))
@@ -104,7 +104,7 @@ class Snapshotter:
         except (NotFound, Recreated) as error:  # it was deleted meanwhile: there is nothing to keep
             self.grown.pop(replica, None)
             logger.debug("model %s: no snapshot: %s", replica.name, error.detail)
-        except RequestConflict as error:  # another process has written one, most likely: the next append shows
+        except RequestConflict as error:  # another process has probably written one: after the next append we try again
             self.grown.pop(replica, None)
             logger.warning("model %s: no snapshot: %s", replica.name, error.detail)
         except Unavailable as error:
@@ -113,12 +113,12 @@ class Snapshotter:
         except OnepassError as error:
             replica.saved.fail()
             logger.error("model %s: no snapshot: %s", replica.name, error.detail)  # noqa: TRY400
-        except Exception as error:  # such as MemoryError; other models are written all the same
+        except Exception as error:  # such as MemoryError; the other models' snapshots are still written
             replica.saved.fail()
             logger.exception("model %s: no snapshot: %s", replica.name, type(error).__name__)
 
     async def guard(self, replica: Replica) -> None:
-        """Write a snapshot that is kept until the next such one; raises Unavailable or ModelDown if it cannot."""
+        """Write a snapshot that is kept until the next guard; raises Unavailable or ModelDown if that fails."""
         try:
             await self.take(replica, guard=True)
         except RequestConflict as error:
@@ -179,7 +179,7 @@ class Snapshotter:
 
 
 async def read_back(name: str, state: bytes) -> None:
-    """Read a state that was just made; raises ``ModelDown`` if that cannot be done, which is a bug."""
+    """Read a state that was just made; raises ``ModelDown`` if it cannot be read, which is a bug."""
     try:
         await in_thread_if_large(len(state), save.from_bytes, state)
     except ValueError as error:
@@ -187,7 +187,7 @@ async def read_back(name: str, state: bytes) -> None:
 
 
 async def pack(replica: Replica) -> tuple[bytes, SnapshotInfo, tuple[int, float]]:
-    """A snapshot of a replica's present version, its description, and the bytes of log and the work that it spares."""
+    """A snapshot of a replica's present version, its description, and what it covers: bytes of the log, and flops."""
     async with replica.held():
         version, uid, rows, time_ms = replica.version, replica.uid, replica.model.rows, replica.time_ms
         stamp = {"incarnation": replica.incarnation, "version": version, "uid": uid}

@@ -1,7 +1,7 @@
 """Walks slowly through all models and removes expired ids and tracked predictions.
 
-Appends sweep their own model, but a model whose traffic has stopped would keep everything forever. Every process walks;
-what one has removed, the others no longer find.
+Appends sweep their own model, but a model whose traffic has stopped would keep everything forever. Every process walks,
+and finds only what the others have left.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ PAGE = 100  # models of one step
 STEP_S = 1.0  # pause between two steps
 WALK_S = 60.0  # pause between two walks
 AT_ONCE = 4  # models swept in one round trip
-MOST = 1000  # ids, and predictions, removed of one model in one round trip: some milliseconds of the store's time
-VISIT_MAX = 200  # round trips for the same models, one after the other; the next walk removes the rest
+MOST = 1000  # ids, and predictions, removed from one model in one round trip: some milliseconds of the store's time
+VISIT_MAX = 200  # most round trips for the same models in one walk; the next walk removes the rest
 VISIT_S = 0.02  # pause between these
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 30.0  # pauses while the store does not answer
 

@@ -22,17 +22,17 @@ from service.errors import BodiesFull, Busy, TooLarge
 T = TypeVar("T")
 THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, the work takes a millisecond or two
 FEATURE_BYTES = 100  # assumed cost of one feature of a document, in bytes of a body
-DECLARED_BYTES = 600  # of one feature, or category, of a configuration that is read
+DECLARED_BYTES = 600  # the same for one feature, or category, of a configuration that is read
 LARGE_THREADS = 2
-"""Threads for large work: each takes the interpreter from the loop in its turn, so more of it waits."""
+"""Threads for large work: each takes its turns of the interpreter from the loop, so further work has to wait."""
 LARGE_BYTES = 262_144
 """A larger body is decoded in pieces, and one at a time: a call for all of it would hold the interpreter for several
 milliseconds, and many bodies at once would each do so."""
-KEPT = 4  # one part in this many of the room for decoding is for what requests keep while they wait for their model
+KEPT = 4  # requests that wait for their model may keep one part in this many of the room for decoding
 READERS = 2
-"""Threads that read the bodies in between; each takes the interpreter from the loop in its turn."""
+"""Threads that read the bodies in between; each takes its turns of the interpreter from the loop."""
 WAITING_MAX = 256
-"""Most such bodies being read or waiting to be read; ``ONEPASS_BODIES_MB`` bounds their bytes."""
+"""Most large bodies being read or waiting to be read; ``ONEPASS_BODIES_MB`` bounds their bytes."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread that works in Python keeps the interpreter while others wait for it: a fifth of the default. A row
 takes several turns of the loop, and may wait this long in each of them."""
@@ -43,13 +43,13 @@ _large = ThreadPoolExecutor(LARGE_THREADS, "onepass-large")
 
 
 WORK_FLOPS_MAX = 5e11
-"""Most work of one request: a minute or two. Once committed, nothing ends it, neither its client nor DELETE."""
+"""Most work of one request: a minute or two. Once committed, nothing stops it, neither its client nor DELETE."""
 THREADS_MAX = 64
 """Threads for such work; more work waits. Each model uses at most one for its entries, so that many can be at work."""
 
 
 def size_of_features(declared: object) -> int:
-    """Assumed cost of features as a body declares them, each category like one, in bytes of a body."""
+    """Assumed cost, in bytes of a body, of the features that a body declares; a category counts as a feature."""
     if not isinstance(declared, list):
         return 0
     categories = [one.get("categories") for one in declared if isinstance(one, Mapping)]
@@ -82,9 +82,9 @@ async def in_thread_if_long(flops: float, work: Callable[..., T], *args: object)
 
 @asynccontextmanager
 async def turn(places: asyncio.Lock | asyncio.Semaphore, most_s: float, busy: str) -> AsyncIterator[None]:
-    """A place for work of seconds: many threads that work in Python would leave the loop little of the interpreter.
+    """Hold a place for work that takes seconds: many threads in Python would leave the loop little of the interpreter.
 
-    ``Busy``, with what ``busy`` says, if there was none for ``most_s`` seconds.
+    ``Busy``, with the text ``busy``, if no place becomes free within ``most_s`` seconds.
     """
     try:
         await asyncio.wait_for(places.acquire(), most_s)
@@ -97,7 +97,7 @@ async def turn(places: asyncio.Lock | asyncio.Semaphore, most_s: float, busy: st
 
 
 async def load_algorithm(config: Mapping[str, Any]) -> None:
-    """Import what models with the algorithm of a configuration need, in a thread, unless that has been done.
+    """Import in a thread what models with the algorithm of a configuration need, unless that has been done.
 
     Errors in the configuration are left to the code that reads it.
     """
@@ -112,9 +112,9 @@ def _load(algorithm: Algorithm) -> None:
 
 
 class Places:
-    """Room for work that takes memory: ``most`` bytes, or one work of any size alone; the rest waits in turn.
+    """Room for tasks that take memory: ``most`` bytes in all, or one task of any size alone; the others wait in turn.
 
-    Works may keep some bytes for longer, which keep others waiting only beyond one part in KEPT of it.
+    Tasks may keep some bytes for longer; these make others wait only beyond one part in KEPT of the room.
     """
 
     def __init__(self, most: int) -> None:
@@ -122,7 +122,7 @@ class Places:
         self._waiting = deque[tuple[int, asyncio.Future[None]]]()
 
     async def take(self, size: int) -> None:
-        """Wait for ``size`` bytes, behind all that came before; ``BodiesFull`` if ``WAITING_MAX`` wait."""
+        """Wait for ``size`` bytes, behind all earlier tasks; ``BodiesFull`` if ``WAITING_MAX`` wait."""
         if len(self._waiting) >= WAITING_MAX:
             raise BodiesFull(f"{WAITING_MAX} bodies wait to be decoded")
         turn = asyncio.get_running_loop().create_future()
@@ -132,13 +132,13 @@ class Places:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                self._admit()  # others may have waited for it alone
-            else:  # it came at the same time
+                self._admit()  # others may have waited only for this one
+            else:  # its turn came at the same time
                 self.give(size)
             raise
 
     def give(self, size: int, kept: int = 0) -> None:
-        """Give bytes back that were taken, or keep some of them for longer, or no longer (``kept`` < 0)."""
+        """Give back bytes that were taken; keep some of them for longer, or no longer (``kept`` < 0)."""
         self.used -= size
         self.kept += kept
         self._admit()
@@ -163,7 +163,7 @@ class BodyReader:
         self._waiting = 0
 
     async def call(self, work: Callable[..., T], *args: object) -> T:
-        """``work(*args)``, in the thread; ``BodiesFull`` if ``WAITING_MAX`` bodies are being read or wait."""
+        """Call ``work(*args)`` in the thread; ``BodiesFull`` if ``WAITING_MAX`` bodies are being read or wait."""
         if self._waiting >= WAITING_MAX:
             raise BodiesFull(f"{self._waiting} large bodies are being read or waiting to be read")
         loop = asyncio.get_running_loop()
@@ -174,7 +174,7 @@ class BodyReader:
             self._waiting -= 1
 
     async def call_if_large(self, size: int, work: Callable[..., T], *args: object) -> T:
-        """``work(*args)`` on ``size`` bytes: above ``LARGE_BYTES`` in the thread, above ``THREAD_BYTES`` in others."""
+        """Call ``work(*args)`` on ``size`` bytes: in the thread if large, above ``THREAD_BYTES`` in others."""
         if size <= THREAD_BYTES:
             return work(*args)
         if size > LARGE_BYTES:
