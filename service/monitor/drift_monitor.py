@@ -1,4 +1,4 @@
-"""The drift monitor, made of its parts: they publish alarms, read the events back, and post them."""
+"""Assembles the drift monitor; its parts publish alarms, read the events back, and post them."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from service.store.drift.drift import DriftStream
 class DriftMonitor:
     """The monitor of one process; its tasks are companions of the engine, which starts, supervises and ends them.
 
-    ``key`` signs what the webhooks at ``urls`` are sent.
+    ``key`` signs the posts to the webhooks at ``urls``.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ _BY_NAME = {name: (kind, labels.split(), text) for kind, name, labels, text in T
 
 
 def metric(name: str, numbers: float | Iterable[tuple[Any, ...]]) -> Metric:
-    """The metric ``onepass_NAME``: one number, or for each set of labels what ``add_metric`` takes."""
+    """The metric ``onepass_NAME``, from one number, or from the arguments of ``add_metric`` for each set of labels."""
     kind, labels, text = _BY_NAME[name]
     found: Metric = kind(f"onepass_{name}", text, labels=labels)
     for sample in [((), numbers)] if isinstance(numbers, int | float) else numbers:

@@ -1,7 +1,7 @@
 """Metrics of the most active models: which these are, what they learn, and how well.
 
-A scrape costs some hundred microseconds for each model shown, one after the other, so that requests are answered in
-between; a model's figures are cached until its version changes.
+Each model shown costs a scrape some hundred microseconds. Models are read one after the other, so that requests are
+answered in between; a model's figures are cached until its version changes.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from service.monitor.families import metric
 from service.runtime.replicas.replica import Replica
 from service.store.pending import Pending
 
-LEVEL = "0.9"  # the level of which coverage is shown
-PATIENCE_S = 0.5  # how long a scrape waits for the store: it must work while the store does not
+LEVEL = "0.9"  # the level whose coverage is shown
+PATIENCE_S = 0.5  # how long a scrape waits for the store: it must work even while the store does not
 PendingCounts = dict[tuple[str, str], tuple[int, int]]
 """How many tracked predictions wait and how many have expired, by name and incarnation."""
 HALF_LIFE_S = 600.0
-"""After so long a row counts half as much, so that the models shown do not change from one scrape to the next."""
+"""After this time a row counts half as much: the models shown should not change from one scrape to the next."""
 STEP = 1000  # models looked at between two turns of the event loop's other tasks
 
 
 class Gain(NamedTuple):
-    """Rows and drift events of a model: all of them, or what it has gained between two looks."""
+    """Rows and drift events of a model: all of them, or those gained between two looks."""
 
     rows: int
     drifts: int
@@ -38,7 +38,7 @@ class Activity:
     """The activity of the loaded models of one process."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[str, Gain, float]] = {}  # incarnation, all at the last look, rows learned, fading
+        self._held: dict[str, tuple[str, Gain, float]] = {}  # incarnation, totals at the last look, rows with fading
         self._looked_at: float | None = None
 
     async def look(self, now: float, replicas: Collection[Replica]) -> dict[str, Gain]:
@@ -62,7 +62,7 @@ class Activity:
         return gains
 
     def most(self, count: int, names: Sequence[str]) -> list[str]:
-        """The most active ones of some loaded models, in the order of their names."""
+        """The ``count`` most active of some loaded models, in the order of their names."""
         ranked = sorted(names, key=lambda name: (-self._held[name][2], name))
         return sorted(ranked[:count])
 
@@ -78,7 +78,7 @@ class _Look(NamedTuple):
 
 
 def _look(replica: Replica) -> _Look:
-    """A model as it is; it must not be changing."""
+    """What is shown of a model as it is; it must not be changing."""
     model = replica.model
     summary, quality = read.summary(model), read.quality(model.own)
     numbers = {
@@ -104,7 +104,7 @@ def _outside(scores: OutsideScores, regression: bool) -> dict[str, float]:
 
 
 class ModelSeries:
-    """Collects for one process; one scrape at a time."""
+    """Collects the models' metrics for one process; one scrape at a time."""
 
     def __init__(self, pending: Pending) -> None:
         self._pending = pending

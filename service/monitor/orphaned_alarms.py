@@ -1,9 +1,9 @@
-"""Alarms that a process has left unpublished when it died: found by the summaries that lag behind their logs.
+"""Publishes alarms that a process left unpublished when it died; it finds them by summaries that lag behind their logs.
 
 The summary of a version is stored only after the alarms up to it are published (``SummaryWriter``). So a model whose
-stored summary is behind its log, and which no process holds, may have alarms that nobody has published. A process that
-starts looks at all models, and again now and then; such a model is loaded and published for, one after the other and at
-most half of the time.
+stored summary is behind its log, and which no process holds, may have unpublished alarms. A process looks at all models
+when it starts and again every minute; it loads such models and publishes their alarms, one model after the other and
+for at most half of the time.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ class OrphanedAlarms:
         self._passed_over: dict[str, int] = {}  # models that could not be loaded, with their versions then
 
     async def run(self) -> None:
-        """Look for ever; the supervisor restarts it should it die."""
+        """Look forever; the supervisor restarts it if it dies."""
         await Backoff(AGAIN_S, LOOK_S).repeat(self.look, LOOK_S)
 
     async def look(self) -> None:
-        """Publish for all models that need it; ``Unavailable`` if the store did not answer, or cannot."""
+        """Publish for all models that need it; ``Unavailable`` if the store does not or cannot answer."""
         after, passed_over = None, self._passed_over
         self._passed_over = {}
         while True:

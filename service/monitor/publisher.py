@@ -1,8 +1,8 @@
-"""Alarms out of the outboxes of the models and into the stream: one event per drift.
+"""Publishes the alarms in the models' outboxes to the stream: one event per drift.
 
 A replica notifies the publisher when an applied entry of any process has left alarms in its outbox; the stream ignores
-those that it has. So every replica may publish, again after a crash or a rebuild, and failures are simply retried:
-alarms wait in the outboxes, which are bounded.
+alarms that it already has. So every replica may publish, and publish again after a crash or a rebuild. Failures are
+simply retried: alarms wait in the outboxes, which are bounded.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0  # first pause after a failure, which double
 
 
 class Publisher:
-    """Publishes for the replicas of one process; counts by kind what it was the first to publish (``published``)."""
+    """Publishes for the replicas of one process; ``published`` counts by kind the events that it published first."""
 
     def __init__(self, engine: Engine, stream: DriftStream, failpoint: Callable[[str], None] | None) -> None:
         self._models, self._stream = engine.models, stream
@@ -40,9 +40,9 @@ class Publisher:
         engine.models.on_alarm, engine.models.publish = self.notify, self.publish
 
     async def publish(self, replica: Replica) -> None:
-        """Publish the alarms that the replica's outbox holds; those it gets meanwhile, too.
+        """Publish the alarms that the replica's outbox holds, and those it gets meanwhile.
 
-        ``Unavailable`` if the store did not answer, or has no room: nothing is lost. ``ModelDown`` if the model is.
+        ``Unavailable`` if the store did not answer or has no room: nothing is lost. ``ModelDown``: out of service.
         """
         asking = replica.published == NO_ALARM  # just loaded: most of its alarms may be published
         while replica.unpublished:
@@ -67,19 +67,19 @@ class Publisher:
     # ---------------------------------------------------------------- replicas that notify
 
     def notify(self, replica: Replica) -> None:
-        """Publish what a replica has, unless that is under way."""
+        """Publish a replica's alarms, unless that is already under way."""
         if self._running and replica not in self._busy:
             task = asyncio.get_running_loop().create_task(self._until_out(replica), context=Context())
             self._busy[replica] = task
 
     def publish_again(self) -> None:
-        """Ask for all loaded models how far they are published: a failover may have lost events, but not their rows."""
+        """Check for all loaded models what is published: a failover may have lost events, but not their rows."""
         for replica in self._models.loaded:
             replica.published = NO_ALARM
             replica.notify()
 
     async def run(self) -> None:
-        """Publish for ever; the supervisor restarts it should it die."""
+        """Publish forever; the supervisor restarts it if it dies."""
         self._running = True
         try:
             for replica in self._models.loaded:
@@ -99,7 +99,7 @@ class Publisher:
                 try:
                     await self.publish(replica)
                 except ModelDown:
-                    return  # what a failed apply has left is no state
+                    return  # a failed apply leaves no valid state
                 except Unavailable as error:
                     if backoff.first:
                         logger.warning("model %s: cannot publish its drift events yet: %s", replica.name, error.detail)

@@ -15,13 +15,13 @@ from service.monitor.model_metrics import Gain
 from service.runtime.lists import errs_more
 from service.runtime.replicas.replica import Replica
 
-TAGS_SHOWN = 100  # tags with metrics of their own: those of most models
+TAGS_SHOWN = 100  # most tags that have metrics: those with the most models
 STEP = 200  # models looked at between two turns of the event loop's other tasks
 Tag = tuple[str, str]
 
 
 class TagMetrics:
-    """Collects for one process; one scrape at a time."""
+    """Collects the tags' metrics for one process; one scrape at a time."""
 
     def __init__(self) -> None:
         self._gained: dict[Tag, Gain] = {}
@@ -38,7 +38,7 @@ class TagMetrics:
 
 
 async def _sums(replicas: Sequence[Replica], gains: Mapping[str, Gain]) -> dict[Tag, Counter[str]]:
-    """By tag and by the name of the metric."""
+    """The sums by tag and by the name of the metric."""
     found: defaultdict[Tag, Counter[str]] = defaultdict(Counter)
     for at, replica in enumerate(replicas):
         if at % STEP == STEP - 1:

@@ -23,13 +23,13 @@ from service.runtime.engine import Engine
 from service.runtime.replicas.changes import ACTIONS
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-LAGS_SHOWN = 20  # most models whose lag is shown: the number of metrics must not grow with that of the models
+LAGS_SHOWN = 20  # most models whose lag is shown: the number of metrics must not grow with the number of models
 
 
 class Telemetry:
-    """The metrics of one service: of its engine, its drift events, and at most so many models.
+    """The metrics of one service: of its engine, its drift events, and at most ``models`` models.
 
-    ``expiries`` tells when keys expire, by name, in seconds since 1970.
+    ``expiries`` returns when keys expire, by name, in seconds since 1970.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Telemetry:
             found += [*self._requests.collect(), *self._runtime(), *self._events(), *self._process.collect()]
             names = {one.name for one in found}  # families without samples are announced, too
             found += [metric(name, ()) for _, name, *_ in TABLE if f"onepass_{name}" not in names]
-        collected: Any = SimpleNamespace(collect=lambda: found)  # all of a registry that is asked for
+        collected: Any = SimpleNamespace(collect=lambda: found)  # all that generate_latest needs of a registry
         return generate_latest(collected), CONTENT_TYPE_LATEST
 
     async def _of_models(self, sees: Callable[[str], bool] | None) -> list[Metric]:
@@ -69,7 +69,7 @@ class Telemetry:
             return found
 
     def _lags(self, sees: Callable[[str], bool] | None) -> Iterator[Metric]:
-        """How many models are behind their logs, how far, and those that are furthest."""
+        """How many models are behind their logs, how far, and which are furthest."""
         seen = [((model,), entries) for entries, model in self._engine.lags if sees is None or sees(model)]
         yield metric("models_lagging", len(seen))
         yield metric("lag_entries", seen[0][1] if seen else 0)
@@ -112,7 +112,7 @@ class _Times:
 
 
 class Requests:
-    """Counts requests as they are answered, on the event loop only, in plain numbers: the library's take locks."""
+    """Counts requests as they are answered, on the event loop only, in plain numbers: the library's need locks."""
 
     def __init__(self) -> None:
         self._answered: dict[tuple[str, str, int], int] = {}

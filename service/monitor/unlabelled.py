@@ -1,8 +1,8 @@
 """Drift before the labels come: watches the rows that are predicted and tracked, if ``watch.unlabelled`` is true.
 
-A row costs some microseconds, whatever the size of its model: one with many columns is watched by its predictions alone
-(core.model.unlabelled_watch). Only the most recently used models are watched. Events wait in a bounded queue for the
-store and are dropped if it does not take them: they are hints, which the labels will confirm.
+A row costs some microseconds, whatever the size of its model: a model with many columns is watched by its predictions
+only (core.model.unlabelled_watch). Only the most recently used models are watched. Events wait in a bounded queue for
+the store and are dropped if it does not take them: they are hints, which the labels will confirm.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Found = tuple[str, str, int, int, bytes]
 
 
 class Unlabelled:
-    """The watches of one process; counts the events that it has put into the store (``published``)."""
+    """The watches of one process; ``published`` counts the events that it has put into the store."""
 
     def __init__(self, stream: DriftStream) -> None:
         self._stream = stream
@@ -42,7 +42,7 @@ class Unlabelled:
         self.published = 0
 
     def note(self, replica: Replica, space: Space, raw: Floats, served: ServedPrediction) -> None:
-        """Take in a row (1, F) of a space that was predicted and is tracked, unless a thread has its model."""
+        """Watch a row (1, F) of a space that was predicted and is tracked, unless its model is locked."""
         model = replica.model
         if not model.config.watch.unlabelled or replica.lock.locked() or model.prediction_schema != space:
             return
@@ -65,7 +65,7 @@ class Unlabelled:
         return watch
 
     async def run(self) -> None:
-        """Put events into the store for ever; the supervisor restarts it should it die."""
+        """Put events into the store forever; the supervisor restarts it if it dies."""
         while True:
             await self._news.wait()
             self._news.clear()

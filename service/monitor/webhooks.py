@@ -1,4 +1,4 @@
-"""Webhooks: every drift event posted to every configured URL, by one of the replicas, unless it is held back.
+"""Webhooks: one of the replicas posts every drift event to every configured URL, unless the event is held back.
 
     POST URL                          the event as JSON, as GET /drift shows it, without later alarms, and what it is:
                                       "type": "drift.detected", "timestamp": when it happened
@@ -7,12 +7,12 @@
     webhook-signature: v1,BASE64      HMAC-SHA256 of "ID.TIMESTAMP.BODY" under the secret
 
 These are the headers of the Standard Webhooks specification, whose libraries verify them: a secret that begins with
-``whsec_`` continues in base64, any other is used as it is. Only a 2xx answer counts; redirects are not followed, bodies
-of answers not read. URLs are http or https.
+``whsec_`` continues in base64, any other is used as it is. Only a 2xx answer counts; redirects are not followed, and
+the bodies of answers are not read. URLs are http or https.
 
-Each URL has a task and a place in the stream of its own, so a dead one does not delay the others. Events are delivered
-in order, at least once (a crash between delivery and its note repeats one). What fails is tried again after pauses
-that double, with jitter, until its budget ends; then it is dropped and counted.
+Each URL has its own task and position in the stream, so a dead one does not delay the others. Events are delivered in
+order, at least once (a crash between a delivery and its record repeats it). A failed post is tried again after pauses
+that double, with jitter, until the event's budget ends; then the event is dropped and counted.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 CONNECT_S, ATTEMPT_S = 5.0, 15.0  # how long connecting and a whole attempt may take
 BUDGET_S = 3600.0  # how long one event is posted again before it is dropped
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0  # first pause after a failure, which doubles; the longest
-LOOK_S = 5.0  # how often a webhook looks whether it can take the turn of a replica that died
+LOOK_S = 5.0  # how often a webhook checks whether it can take over the turn of a replica that died
 TYPE = "drift.detected"  # the type of every event, in the form of the specification
 
 
@@ -54,7 +54,7 @@ def enveloped(event: StoredEvent) -> bytes:
 
 
 def name_of(url: str) -> str:
-    """A webhook's name in the store; it does not tell the URL."""
+    """A webhook's name in the store; it does not reveal the URL."""
     return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
@@ -70,11 +70,11 @@ class Webhook:
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, held_back=0)
 
     async def run(self) -> None:
-        """Deliver for ever; the supervisor restarts it should it die."""
+        """Deliver forever; the supervisor restarts it if it dies."""
         import httpx  # noqa: PLC0415  only where there are webhooks
 
         limits = httpx.Timeout(ATTEMPT_S, connect=CONNECT_S)
-        secure = self._url.lower().startswith("https:")  # else the authorities, which take 40 ms to read, are of no use
+        secure = self._url.lower().startswith("https:")  # else the authorities, which take 40 ms to read, are useless
         async with httpx.AsyncClient(timeout=limits, follow_redirects=False, verify=secure) as client:
             while True:
                 await self._next(client)
@@ -93,7 +93,7 @@ class Webhook:
             await self._news.wait(LOOK_S)
 
     async def _is_settled(self, client: "httpx.AsyncClient", event: StoredEvent) -> bool:
-        """Post an event until it is taken or its budget ends; False as for ``_rest``."""
+        """Post an event until it is accepted or its budget ends; False as for ``_rest``."""
         if event.joined or event.held_back:
             self.outcomes["held_back"] += event.held_back
             return True
@@ -122,7 +122,7 @@ class Webhook:
             rest_s -= step_s
             try:
                 missed, due = await self._deliveries.next()
-            except Unavailable:  # the budget goes on, and nothing is posted until it is known whose turn it is
+            except Unavailable:  # the budget runs on, and nothing is posted until it is known whose turn it is
                 rest_s = max(rest_s, BACKOFF_S)
                 continue
             if due != event:  # it may also have left the stream
@@ -131,7 +131,7 @@ class Webhook:
         return True
 
     async def _post(self, client: "httpx.AsyncClient", event: StoredEvent) -> str | None:
-        """One attempt; why it failed, or None."""
+        """Make one attempt; returns why it failed, or None."""
         import httpx  # noqa: PLC0415  only where there are webhooks
 
         timestamp, body = int(time.time()), enveloped(event)
@@ -143,11 +143,11 @@ class Webhook:
         }
         if self._key:
             headers["webhook-signature"] = signature(self._key, event.id, timestamp, body)
-        client.cookies.clear()  # what a receiver sets is neither kept nor sent
+        client.cookies.clear()  # cookies that a receiver sets are neither kept nor sent
         try:
             async with asyncio.timeout(ATTEMPT_S):
                 async with client.stream("POST", self._url, content=body, headers=headers) as response:
                     return None if response.is_success else f"status {response.status_code}"
-        # The last two: of the address of a redirect, which httpx reads although it does not follow it.
+        # The last two come from the address of a redirect, which httpx parses although it does not follow it.
         except (httpx.HTTPError, OSError, httpx.InvalidURL, ValueError) as error:
             return type(error).__name__
