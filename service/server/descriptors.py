@@ -20,7 +20,7 @@ def raise_limit() -> int:
         return WANTED if soft == resource.RLIM_INFINITY else soft
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (OSError, ValueError):  # a system that bounds it elsewhere as well
+    except (OSError, ValueError):  # some systems bound it elsewhere as well
         return soft
     return wanted
 

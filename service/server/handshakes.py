@@ -1,6 +1,6 @@
 """Bounds on TLS handshakes: their time and their number. Before its handshake a connection has no protocol.
 
-One that never completes it would hold a file descriptor and memory for a minute, and ``Gate`` would not know of it.
+A handshake that never ends would hold a file descriptor and memory for a minute, and ``Gate`` would not know of it.
 """
 
 import ssl
@@ -13,20 +13,20 @@ from service.server.http_protocol import Gate
 
 
 def bound(context: ssl.SSLContext, gate: Gate, connections: Collection[object], loop: AbstractEventLoop) -> None:
-    """Bound the handshakes of a context and of all servers that a loop starts; ``connections``: those that have one."""
+    """Bound the handshakes of a context and of all servers that a loop starts; ``connections`` are past theirs."""
     context.sslobject_class = type("Counted", (_Counted,), {"gate": gate, "connections": connections})
     listen = partial(loop.create_server, ssl_handshake_timeout=http_protocol.HEAD_S)
     loop.create_server = listen  # type: ignore[method-assign]  # uvicorn, which calls it, has no such option
 
 
 class _Counted(ssl.SSLObject):
-    """The TLS state of one connection: the loop has it before all else, and calls ``do_handshake`` as bytes come."""
+    """The TLS state of one connection: the loop makes it first of all, and calls ``do_handshake`` as bytes come."""
 
     gate: Gate
     connections: Collection[object]
 
     def do_handshake(self) -> None:
-        """Go on with the handshake; ``SSLError``, for which the loop closes, if there are too many connections."""
+        """Go on with the handshake; ``SSLError``, at which the loop closes, if there are too many connections."""
         begun = self in self.gate.handshakes
         self.gate.handshakes.discard(self)
         if not begun and self.gate.hopeless(len(self.connections) + 1):

@@ -47,10 +47,10 @@ refused a piece later: it may still become a head that is just short enough."""
 HEAD_LINES_MAX = 100
 PIECE_BYTES = 16_384  # how much the parser gets at once: what is still incomplete is checked in between
 HEAD_S = 10.0  # from the first byte of a head (or from connecting) to its last
-WAITING_MAX = 16  # requests that wait behind the current one; neither one more nor what follows it is read
+WAITING_MAX = 16  # requests that wait behind the current one; nothing after them is read
 LINGER_S = 1.0
-"""How long what a client still sends is read and dropped after the last answer: otherwise it could lose the answer."""
-STREAM_S = 1.0  # pause between two looks whether the last answer of a connection is a stream
+"""How long further input is read and dropped after the last answer: otherwise the client could lose the answer."""
+STREAM_S = 1.0  # pause between two checks whether the last answer of a connection is a stream
 REFUSED_OPEN_MAX = 32  # excess connections that still get a 503; further ones are closed immediately
 WARN_S = 10.0  # pause between two warnings that connections are refused
 
@@ -61,7 +61,7 @@ class Gate:
     def __init__(self, connections_max: int, refused: Callable[[int], None]) -> None:
         self.connections_max, self.refused, self._silent_until = connections_max, refused, 0.0
         self._burst: Burst | None = None
-        self.handshakes = WeakSet[object]()  # the incomplete ones of TLS; the loop drops one that ends without a word
+        self.handshakes = WeakSet[object]()  # incomplete TLS handshakes; one that the loop gives up leaves by itself
 
     def burst(self, loop: asyncio.AbstractEventLoop) -> Burst:
         """The one ``Burst`` that writes the answers of all connections, which share a loop."""
@@ -109,7 +109,7 @@ class _Flow(FlowControl):
 class _Bounded(HttpToolsProtocol):
     """One connection.
 
-    The parser's callbacks raise the error, and the parser stops.
+    To refuse a request, a callback of the parser raises the error, which stops the parser.
     """
 
     gate: Gate
@@ -149,9 +149,9 @@ class _Bounded(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always closes
-        """Whether to stay open, until the request that has been read in full is answered.
+        """Whether to stay open until the request that has been read in full is answered.
 
-        A client that has left for good looks no different. An answer of unknown length may have no end, and ends here.
+        A client that has left for good looks the same. An answer of unknown length may have no end, so it ends here.
         """
         self._held.flush()  # the loop closes the transport, which then takes nothing more
         if not self._answering or not self.transport.can_write_eof():  # TLS has no half-closed connections
@@ -207,7 +207,7 @@ class _Bounded(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         """Bound the time until the next head is complete, or until it begins if only the rest of a body came."""
-        if self._body.begun and not self._in_head:  # the body's bytes ended the pause that began with the answer
+        if self._body.begun and not self._in_head:  # the body's bytes ended the keep-alive pause after the answer
             pause_s, close = self.timeout_keep_alive, self.timeout_keep_alive_handler
             self.timeout_keep_alive_task = self.loop.call_later(pause_s, close)
         elif self._late is None:
@@ -215,7 +215,7 @@ class _Bounded(HttpToolsProtocol):
         self._body.end()
 
     def _read_without_upgrade(self, rest: bytes) -> None:
-        """Read a head again without its ``Upgrade``, for which the parser skips the body; servers may ignore it.
+        """Read a head again without its ``Upgrade``, which makes the parser skip the body; servers may ignore it.
 
         Java's client asks for HTTP/2 in this way with every request.
         """
@@ -226,7 +226,7 @@ class _Bounded(HttpToolsProtocol):
         self._feed(b"".join([head, *lines, b"\r\n", rest]))
 
     def _should_upgrade(self) -> bool:
-        """Whether uvicorn leaves a head with ``Upgrade`` alone; CONNECT, which the parser takes for one, has none."""
+        """Whether uvicorn leaves a head alone as an upgrade; not for CONNECT, which the parser also takes for one."""
         return self.parser.get_method() != b"CONNECT"
 
     # ---------------------------------------------------------------- what the parser finds
@@ -252,7 +252,7 @@ class _Bounded(HttpToolsProtocol):
         if self.url[:1] != b"/" and not (target := parse_url(self.url)).path:  # http://host
             self.url = b"/?" + (target.query or b"")
         _on_headers_complete(self)
-        self.headers = []  # the scope has the others; what comes from now on is trailers, which nobody reads
+        self.headers = []  # the scope has the head's; lines from now on are trailers, which nobody reads
         self._in_body, self._held.linger_s = True, LINGER_S
 
     def on_message_complete(self) -> None:
@@ -279,7 +279,7 @@ class _Bounded(HttpToolsProtocol):
         _on_body(self, body)
 
     def on_response_complete(self) -> None:
-        """Begin the next request; after the last one, read on."""
+        """Begin the next request; after the last one, resume reading."""
         if len(self.tasks) == 1:  # there is no other answer to wait for
             self._held.flush()
         if self.pipeline:
@@ -315,7 +315,7 @@ class _Bounded(HttpToolsProtocol):
         )
 
     def _refuse(self, error: OnepassError) -> None:
-        """Answer with a problem and close; only close if another answer is under way or the request has its own."""
+        """Answer with a problem and close; only close if another answer is under way or this request's has begun."""
         self.deaf, self._held.linger_s = True, LINGER_S
         self._in_time()
         if self._answering:
@@ -364,7 +364,7 @@ def _size(lines: list[tuple[bytes, bytes]]) -> int:
 
 
 def _ambiguous(headers: list[tuple[bytes, bytes]], version: str) -> str:
-    """Why other readers of a head, such as proxies, may see another host or another end; empty if they cannot."""
+    """Why other readers, such as proxies, may see another host or another end of the request; empty if they cannot."""
     hosts, codings = 0, []
     for name, value in headers:
         if name == b"host":

@@ -1,9 +1,9 @@
 """Head and body of an answer leave in one write.
 
-uvicorn writes them separately: each write costs a system call and a packet, and wakes up the client. What is written in
-a turn of the event loop is held until its end here. Then the answers of all connections are written one after the
-other: a callback for each of them would cost a twentieth of a prediction. Only the answer to a request that is the only
-one under way does not wait: at one connection, predictions came a seventh sooner.
+uvicorn writes them separately: each write costs a system call and a packet, and wakes up the client. Here, bytes
+written in a turn of the event loop are held until its end. Then the answers of all connections are written one after
+the other: a callback for each of them would cost a twentieth of a prediction. An answer waits only if other requests
+are under way: on one connection, predictions came a seventh sooner without the wait.
 """
 
 import asyncio
@@ -31,15 +31,15 @@ class Burst:
         for held in holding:
             try:
                 held.flush()
-            except RuntimeError:  # uvloop's, of a connection that takes nothing more; the others' answers still go
+            except RuntimeError:  # from uvloop, for a connection that takes nothing more; the others still get answers
                 held.abort()
 
 
 class Held:
     """A transport that holds what is written until the end of the loop's turn, when ``burst`` writes it.
 
-    ``linger_s``: if not 0, ``close`` first closes for writing only and reads on, and closes completely so many seconds
-    later. If a socket is closed with unread bytes, the client loses what it has not read yet.
+    ``linger_s``: if not 0, ``close`` first closes for writing only and reads on, and closes completely that many
+    seconds later. If a socket is closed with unread bytes, the client loses what it has not read yet.
     """
 
     __slots__ = ("_burst", "_held", "_loop", "_transport", "is_closing", "linger_s")
@@ -79,7 +79,7 @@ class Held:
         if not linger_s or closing:
             self._transport.close()
             return
-        self._transport.resume_reading()  # which is paused if the client sent more than was wanted at once
+        self._transport.resume_reading()  # reading is paused if the client sent more than was wanted at once
         if self._transport.can_write_eof():
             self._transport.write_eof()
             self._loop.call_later(linger_s, self._transport.abort)

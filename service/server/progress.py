@@ -8,7 +8,7 @@ BYTES_PER_S = 4_096  # less than this over STALL_S is no progress
 
 
 class Progress:
-    """A watch on expected bytes; one that ends in time costs a timer, one that never begins costs nothing.
+    """A watch on expected bytes; it costs a timer if it ends in time, and nothing if it never begins.
 
     ``moved`` returns a number that grows with the bytes; ``stalled`` is called once if too few have moved since
     ``begin`` or the last look.

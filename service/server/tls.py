@@ -11,8 +11,8 @@ from typing import Any
 def options(certificate: Path | None, key: Path | None, clients: Path | None) -> dict[str, Any]:
     """The arguments of ``uvicorn.Config`` for https; empty if the service speaks plain HTTP.
 
-    All are PEM files: the ``certificate`` and its chain; its private ``key``, None if it is in the same file; the
-    authorities of ``clients``, whose certificates are required then. ``ValueError`` for what cannot be used.
+    All are PEM files: the ``certificate`` and its chain; its private ``key``, None if it is in the same file; and the
+    authorities of ``clients``, whose certificates are then required. ``ValueError`` for a file that cannot be used.
     """
     given = {"ONEPASS_TLS_CERT": certificate, "ONEPASS_TLS_KEY": key, "ONEPASS_TLS_CA": clients}
     for name, file in given.items():
