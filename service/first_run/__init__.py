@@ -1,1 +1,1 @@
-"""The kernels of core, compiled once per installation: which there are, which Numba's cache holds, and the rest."""
+"""The kernels of core, compiled once per installation: finds those that Numba's cache lacks, and compiles them."""

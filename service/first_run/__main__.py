@@ -1,4 +1,4 @@
-"""``python -m service.first_run compile``: core's kernels into Numba's cache."""
+"""``python -m service.first_run compile`` compiles core's kernels into Numba's cache."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""Compiling kernels in several processes: each imports modules, which fills Numba's cache."""
+"""Compiles kernels in several processes: each imports modules, which fills Numba's cache."""
 
 import gc
 import multiprocessing
@@ -23,12 +23,12 @@ from service.first_run.kernels import CannotCompile, Kernels, processor
 from service.memory_limit import memory_limit
 
 WORKERS_MAX = 4  # more would wait for the longest chain of modules
-WORKER_BYTES = 500 * 2**20  # what each takes at most
+WORKER_BYTES = 500 * 2**20  # most memory that a worker takes
 ENDED = "a process that compiles kernels was ended: is memory short? Another run goes on where this one stopped"
 
 
 def compile_missing(package: str = "core") -> None:
-    """Compile what Numba's cache lacks of a package's kernels, or CannotCompile; what is finished is kept anyway."""
+    """Compile the kernels of a package that Numba's cache lacks; after ``CannotCompile``, finished modules are kept."""
     kernels = Kernels(package)
     if kernels.compiled_for(processor()):
         return
@@ -50,14 +50,14 @@ def worker_count() -> int:
 
 
 def in_order(kernels: Kernels) -> TopologicalSorter[str]:
-    """Modules with kernels, each after those that it imports: no kernel is compiled twice. One stands for a cycle."""
+    """Modules with kernels, each after its imports, so that no kernel is compiled twice. One stands for a cycle."""
     needs = {name: kernels.closure(name).intersection(kernels.modules) for name in kernels.modules}
     first = {name: min(other for other in needs[name] if name in needs[other]) for name in needs}
     return TopologicalSorter({first[name]: {first[other] for other in needs[name]} - {first[name]} for name in needs})
 
 
 def _run(kernels: Kernels, pool: ProcessPoolExecutor) -> None:
-    """Modules that many others wait for come first: otherwise a worker has nothing to do towards the end."""
+    """Import the modules, those that many others wait for first: otherwise workers are idle towards the end."""
     awaited = Counter(needed for name in kernels.modules for needed in kernels.closure(name))
     order, waiting, running = in_order(kernels), list[str](), dict[Future[None], str]()
     order.prepare()
@@ -75,11 +75,11 @@ def _run(kernels: Kernels, pool: ProcessPoolExecutor) -> None:
 
 
 def _begin() -> None:
-    """In each worker: a terminal's interrupt is for the process that made it, and it ends with that one.
+    """Set up a worker: it leaves a terminal's interrupt to the process that made it, and ends with that process.
 
-    What no kernel needs is left out, which saves half of the time: functions for calls by address, looking for
-    garbage, and Numba's own way to read all flags, an option at a time, for each of very many comparisons; and machine
-    code of what only kernels call.
+    It skips what no kernel needs, which saves half of the time: garbage collection, wrappers for calls by address,
+    machine code of functions that only kernels call, and Numba's own way to read all flags, one option at a time, in
+    each of very many comparisons.
     """
     gc.disable()
     _leave_out_helpers()
@@ -91,7 +91,7 @@ def _begin() -> None:
 
 
 def _leave_out_helpers() -> None:
-    """Compile functions that only kernels call, and that have no signature, to LLVM's language and no further.
+    """Compile functions that only kernels call, and that have no signature, to LLVM IR and no further.
 
     Each kernel gets its own copy of such a function and is optimised together with it. So the function itself needs no
     wrapper for Python, no optimisation, no machine code and no place in the cache. If Python does call it, the process
@@ -116,8 +116,8 @@ def _leave_out_helpers() -> None:
         setattr(owner, step, either)
 
     def not_callable(_context: Any, library: Any, *_: Any) -> Callable[..., Any]:
-        library._ensure_finalized()  # noqa: SLF001  while it is known to be a part
-        return {}.popitem  # Numba tells them apart by this, which fails if it is called
+        library._ensure_finalized()  # noqa: SLF001  now, while it is known to be part of a kernel
+        return {}.popitem  # an object of its own, by which Numba tells functions apart; it fails if it is called
 
     Dispatcher.compile = counted  # type: ignore[method-assign, assignment]
     short(CPUContext, "create_cpython_wrapper", lambda *_, **__: None)
@@ -139,4 +139,4 @@ def _import(module: str) -> None:
         import_module(module)
     except Exception as error:  # noqa: BLE001  whatever it raises
         raise CannotCompile(f"cannot compile {module}: {type(error).__name__}: {error}") from None
-    gc.collect(1)  # what is new
+    gc.collect(1)  # new objects only

@@ -1,12 +1,12 @@
 """The compiled kernels of core: which modules have some, and whether Numba's cache holds them.
 
-Numba compiles a module anew when its own source has changed, but not when something it imports has: a kernel would keep
-the constants and the inlined functions of before. And a start asks what is missing without importing every kernel. So a
-record stands beside Numba's files:
+Numba compiles a module again when its own source has changed, but not when a module that it imports has: a kernel would
+keep outdated constants and inlined functions. And a start must find out what is missing without importing every kernel.
+So a record is kept next to Numba's files:
 
     onepass-kernels.json    {"modules": {MODULE: DIGEST of it and its imports}, KEY: DIGEST of all that is compiled}
 
-KEY names Python, Numba and a processor: an image holds kernels for its builder's processor and for any other.
+KEY names Python, Numba and a processor: an image holds kernels for its builder's processor, and generic ones.
 """
 
 import ast
@@ -31,12 +31,12 @@ class CannotCompile(RuntimeError):
 
 
 COMPILES = "core.contract.direct"
-Processor = tuple[str, str]  # name and features of what Numba compiles for, as its own keys have them
+Processor = tuple[str, str]  # name and features of a processor that Numba compiles for, as in its own keys
 GENERIC: Processor = ("generic", "")  # any of this architecture
 
 
 def processor() -> Processor:
-    """What NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say, or this processor."""
+    """The processor that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name, or this one."""
     name, features = (getattr(numba.config, setting) for setting in ("CPU_NAME", "CPU_FEATURES"))
     if features is None:
         features = codegen.get_host_cpu_features()  # type: ignore[no-untyped-call]
@@ -58,7 +58,7 @@ class Kernels:
 
     @cached_property
     def modules(self) -> list[str]:
-        """Those that have kernels: they import Numba, or what compiles by it."""
+        """The modules that have kernels: they import Numba, or ``COMPILES``, which compiles with it."""
         return [name for name, path in self._sources.items() if {"numba", COMPILES} & _imported(name, path)]
 
     def closure(self, module: str) -> set[str]:
@@ -71,7 +71,7 @@ class Kernels:
         return seen
 
     def drop_stale(self) -> None:
-        """Remove from the cache what depends on a source that has changed."""
+        """Remove kernels from the cache that depend on a source that has changed."""
         now = {name: self._digest_of(self.closure(name)) for name in self.modules}
         stale = [self._sources[name] for name in now if self._record["modules"].get(name) != now[name]]
         for path in stale:
@@ -101,9 +101,9 @@ class Kernels:
 
 
 def kernels_at_hand(package: str = "core") -> str | None:
-    """Have this process use the kernels for its processor, else those for any, which compute the same bits.
+    """Make this process use the kernels for its processor, else the generic ones, which compute the same bits.
 
-    Which they are, for the log; None where they have to be compiled: NUMBA_CPU_NAME leaves no choice.
+    Returns which these are, for the log; None if kernels have to be compiled: NUMBA_CPU_NAME rules out generic ones.
     """
     kernels, own = Kernels(package), processor()
     if kernels.compiled_for(own):
@@ -118,7 +118,7 @@ def kernels_at_hand(package: str = "core") -> str | None:
 
 
 def report_compilations(report: Callable[[str, str], None]) -> None:
-    """Have each function reported that this process compiles from now on, by its module and name, as it begins."""
+    """Call ``report`` with the module and name of each function that this process begins to compile from now on."""
 
     class Listener(event.Listener):
         def on_start(self, event: event.Event) -> None:
@@ -126,7 +126,7 @@ def report_compilations(report: Callable[[str, str], None]) -> None:
             report(function.__module__, function.__name__)
 
         def on_end(self, event: event.Event) -> None:
-            """The next one is reported when it begins."""
+            """Ends are not reported."""
 
     event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
@@ -136,8 +136,8 @@ def _key(processor: Processor) -> str:
 
 
 def _cache_of(source: Path) -> Path:
-    """Where Numba caches what a source file has: NUMBA_CACHE_DIR, else ``__pycache__``, else the user's cache."""
-    locators: list[Any] = caching.CompileResultCacheImpl._locator_classes  # noqa: SLF001  else its rules were repeated here
+    """Where Numba caches the kernels of a file: NUMBA_CACHE_DIR, else ``__pycache__``, else the user's cache."""
+    locators: list[Any] = caching.CompileResultCacheImpl._locator_classes  # noqa: SLF001  rather than repeat its rules here
     for locator in locators:
         if found := locator.from_function(_cache_of, str(source)):
             return Path(found.get_cache_path())
@@ -146,7 +146,7 @@ def _cache_of(source: Path) -> Path:
 
 @cache
 def _imported(module: str, path: Path) -> set[str]:
-    """What a module imports when it is imported, and the packages around that and around itself."""
+    """What a module imports at its top level, the module itself, and the packages that contain these."""
     names = {module}
     for node in ast.parse(path.read_bytes()).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
