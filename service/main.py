@@ -1,6 +1,6 @@
-"""The process that serves: uvicorn around the app, from the first connection to the stop in good order.
+"""The process that serves: uvicorn around the app, from the first connection to an orderly stop.
 
-Importing this module imports core, which compiles kernels that are missing; ``onepass serve`` compiles them first.
+Importing this module imports core, which compiles missing kernels; ``onepass serve`` compiles them before that.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Drain:
         self._until: float | None = None
 
     def begin(self) -> bool:
-        """Begin; False if there is no drain or it has begun: a second request means stop now."""
+        """Begin; False if there is no drain or it has begun: a second request to stop means now."""
         if not self._seconds or self._until is not None:
             return False
         self._until = self._clock() + self._seconds
@@ -58,7 +58,7 @@ class Drain:
 
 
 class Server(uvicorn.Server):
-    """The server of one app, with a drain before the stop, and ``grace``, the bound on all that follows it."""
+    """The server of one app, with a drain before the stop, and ``grace``, the bound on everything after the drain."""
 
     def __init__(self, config: uvicorn.Config, gate: Gate, app: App, settings: Settings, grace: Grace) -> None:
         super().__init__(config)
@@ -80,7 +80,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and print where."""
+        """Listen, and announce the address."""
         if self.config.ssl is not None:
             loop = asyncio.get_running_loop()
             handshakes.bound(self.config.ssl, self._gate, self.server_state.connections, loop)
@@ -98,9 +98,9 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings, *, keys_file: Path | None, ssl: Mapping[str, Any]) -> int:
-    """Serve until a signal; the exit status of a start that failed. A stop in good order ends the process.
+    """Serve until a signal; an orderly stop ends the process. Returns the exit status if the start fails.
 
-    ``keys_file`` is where the keys are from, if they have a file of their own; ``ssl`` has uvicorn's options for https.
+    ``keys_file`` is the file that the keys were read from, if there is one; ``ssl`` has uvicorn's options for https.
     """
     memory_limit.return_memory()
     logging.getLogger("uvicorn.error").addFilter(_not_repeated)
@@ -116,7 +116,7 @@ def run(settings: Settings, *, keys_file: Path | None, ssl: Mapping[str, Any]) -
     server = Server(_config(settings, app, gate, grace, ssl), gate, app, settings, grace)
     try:
         server.run()
-    except SystemExit:  # uvicorn has a status of its own for a start that failed
+    except SystemExit:  # uvicorn exits with its own status if the start failed
         if server.started:
             raise
     return 0 if server.started else 1
@@ -134,7 +134,7 @@ def _config(settings: Settings, app: App, gate: Gate, grace: Grace, ssl: Mapping
         access_log=False,
         proxy_headers=False,  # the guard reads what proxies say; nothing else asks who the client is
         server_header=False,
-        timeout_graceful_shutdown=grace.for_requests_s,  # type: ignore[arg-type]  # handed to asyncio, which takes parts of seconds
+        timeout_graceful_shutdown=grace.for_requests_s,  # type: ignore[arg-type]  # passed to asyncio, which takes fractions
         backlog=2048,
         **ssl,
     )
@@ -149,7 +149,7 @@ def _not_repeated(record: logging.LogRecord) -> bool:
 def _end_process() -> None:
     """End the process at once: models are saved and the store is stopped.
 
-    Threads that still learn would hold up asyncio's and Python's own end, which wait for them beyond the grace period.
+    asyncio and Python would wait, beyond the grace period, for threads that are still learning.
     """
     logging.getLogger("uvicorn.error").info("Finished server process [%d]", os.getpid())
     logging.shutdown()
@@ -159,13 +159,13 @@ def _end_process() -> None:
 
 
 def is_new(settings: Settings) -> bool:
-    """Whether the service begins with nothing: its private store has no data yet."""
+    """Whether the service starts empty: its private store has no data yet."""
     private = not (settings.redis_url and settings.redis_url.get_secret_value())
     return private and not (settings.data_dir.is_dir() and any(settings.data_dir.iterdir()))
 
 
 def _url_at(scheme: str, root: str, address: tuple[Any, ...]) -> str:
-    """An address to be clicked on this machine."""
+    """A URL that can be opened on this machine."""
     host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104  compared, not bound
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}{root}/"
 
@@ -175,13 +175,13 @@ def _announce(url: str, *, is_new: bool, logged: bool) -> None:
     if logged:
         logger.info("Onepass serves on %s", url)
         return
-    with suppress(OSError):  # nobody reads it
+    with suppress(OSError):  # stdout may be closed
         print(f"Onepass serves on {url}", flush=True)
         if is_new:
             print(f"To see models that learn and drift, run in another terminal: {_own_command()} demo", flush=True)
 
 
 def _own_command() -> str:
-    """What this command is called by: its name where the shell finds it, else its path as it was given."""
+    """How to call this command: by its name if the shell finds it, else by its path as it was given."""
     given = Path(sys.argv[0])
     return "onepass" if given.name != "onepass" or shutil.which("onepass") == str(given) else str(given)

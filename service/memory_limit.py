@@ -1,10 +1,10 @@
-"""The memory that a container or another control group may take, what of it models get, and what is given back.
+"""The memory that a container or another control group may take, the models' share of it, and what is given back.
 
     PROC/self/cgroup       0::/GROUP (version 2), N:memory:/GROUP (version 1)
     CGROUPS/GROUP/memory.max, CGROUPS/memory/GROUP/memory.limit_in_bytes
 
-Each group above it limits it as well. Inside a container GROUP may be the path that the host knows, while CGROUPS shows
-the container's own group at its root: so paths that do not exist are passed over, and the root is looked at, too.
+Each group above GROUP limits it as well. Inside a container, GROUP may be the path on the host, while CGROUPS shows the
+container's own group at its root: so paths that do not exist are skipped, and the root is read, too.
 """
 
 import ctypes
@@ -15,12 +15,12 @@ from pathlib import Path
 
 CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 RESERVED_MB = 512  # for everything but models: the process itself, its private store, request bodies and queues
-REST_MB = 256  # the least of it: a service at rest takes some 180 MB, small requests little more
+REST_MB = 256  # the least reserve: a service at rest takes some 180 MB, small requests little more
 LIMIT_MIN_MB = 384
 BODIES_SHARE = 12
 """Bodies and answers get one part in this many of a limit. Of 1536 MB that is 128; with 1024 for models, 180 for what
-bodies are decoded to and the 180 of the process it is all."""
-MAPPED_BYTES = 2**20  # blocks of that size have pages of their own, which go back to the system when they are freed
+bodies are decoded to and 180 for the process, that is all of it."""
+MAPPED_BYTES = 2**20  # blocks of this size get their own pages, which go back to the system when they are freed
 MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h has them
 MADV_DONTNEED = 4  # as mman.h has it
 COMPILER = "libllvmlite.so"
@@ -31,7 +31,7 @@ class TooSmall(ValueError):
 
 
 def memory_limit(groups: Path = CGROUPS, proc: Path = PROC) -> int | None:
-    """Bytes that this process and all others of its group may take; None: as much as the machine has."""
+    """Bytes that this process and all others of its group may take; None if they may take all that the machine has."""
     found = [limit for file in _files(groups, proc) if (limit := _limit(file)) is not None]
     return min(found, default=None)
 
@@ -63,7 +63,7 @@ def bodies_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
 
 
 def return_memory() -> None:
-    """Have memory that is freed go back to the system, or to whichever thread needs some next.
+    """Make freed memory go back to the system, or to any thread that needs some next.
 
     By default glibc keeps blocks as large as any that was freed before (up to 32 MB), and a heap for each of many
     threads: a service that loads wide models and evicts them grows to several times its budget. Other C libraries have
@@ -78,7 +78,7 @@ def return_memory() -> None:
 def put_compiler_away() -> None:
     """Unmap the pages of the compiler's code, 50 MB of which stay in memory once kernels have been loaded with it.
 
-    Code is never written to, so should the compiler be called again, its pages come back from the file.
+    Code is never written to: if the compiler is called again, its pages come back from the file.
     """
     with suppress(OSError, AttributeError):
         madvise = ctypes.CDLL(None).madvise
@@ -89,7 +89,7 @@ def put_compiler_away() -> None:
 
 
 def _files(groups: Path, proc: Path) -> Iterator[Path]:
-    """Where a limit may stand: of the own group and of those above it."""
+    """Files that may hold a limit: those of this process's group and of the groups above it."""
     lines = []
     with suppress(OSError):
         lines = (proc / "self/cgroup").read_text().splitlines()
@@ -106,7 +106,7 @@ def _files(groups: Path, proc: Path) -> Iterator[Path]:
 
 
 def _limit(file: Path) -> int | None:
-    """The limit that a file states; None: there is no such file, or no limit. Version 1 says none by a huge number."""
+    """The limit in a file; None: there is no such file, or no limit, for which version 1 has a huge number."""
     with suppress(OSError, ValueError):
         limit = int(file.read_text())
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,6 +1,6 @@
 """Every setting of the service: environment variables ``ONEPASS_*``, typed, one sentence each.
 
-Only app.py and the command line read them; everything else is given what it needs.
+Only app.py, main.py and the command line read them; everything else is given what it needs.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ def _lower(value: Any) -> Any:
 
 
 File = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
-"""A file or directory that need not be; an empty variable names none."""
+"""An optional file or directory; an empty variable means none."""
 DATA_DIR = Path("onepass-data")
 
 

@@ -45,7 +45,7 @@ class Sourced(NamedTuple):
 def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str] = os.environ) -> Sourced:
     """Merge flags, variables and files; ``ValueError`` if a value is invalid or a file cannot be read."""
     found, notes, files = SettingValues(), list[str](), list[Path]()
-    if os.access(DOT_ENV, os.R_OK):  # it is not if the directory belongs to another user
+    if os.access(DOT_ENV, os.R_OK):  # it may be unreadable if the directory belongs to another user
         files.append(DOT_ENV)
     if file is not None:
         files.append(file)
@@ -54,7 +54,7 @@ def gather(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str
     found |= _of_variables(environment, notes)
     found |= {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items()}
     _, keys_file = found.get("api_keys", ("", ""))
-    try:  # the environment is read by _of_variables, and only there
+    try:  # only _of_variables reads the environment
         settings = Settings(**{name: value for name, (value, _) in found.items()}, _env_prefix="\0")
     except ValidationError as error:
         lines = [f"{found[str(problem['loc'][0])][1]}: {problem['msg']}" for problem in error.errors()]
@@ -84,7 +84,7 @@ def _of_file(path: Path, notes: list[str]) -> SettingValues:
 def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: str = "") -> SettingValues:
     """Read variables of the environment or of a file, and the secrets in the files that some of them name."""
     given = {name.upper(): value or "" for name, value in sorted(environment.items())}
-    if "ONEPASS_WORKERS" in given:  # never a setting, but setting it means expecting more than one process
+    if "ONEPASS_WORKERS" in given:  # never a setting, but whoever sets it expects more than one process
         raise ValueError(WORKERS)
     found, links = SettingValues(), []
     for variable, value in given.items():

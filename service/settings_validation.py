@@ -1,4 +1,4 @@
-"""Checks of settings together, before kernels are compiled; ``client.serving`` also checks certificates."""
+"""Checks the settings as a whole, before kernels are compiled; ``client.serving`` also checks certificates."""
 
 import base64
 import binascii
@@ -21,19 +21,19 @@ _PREFIX = "whsec_"
 
 @dataclass(slots=True)
 class ValidSettings:
-    """What valid settings are made into."""
+    """Valid settings in the form in which they are used."""
 
     keys: Keys  # who may do what
     origins: tuple[str, ...]  # whose pages may use the API
-    guard: Guard  # what stands in for keys where there are none
+    guard: Guard  # protects the service in place of keys if there are none
     webhooks: list[str]  # where drift events are posted to
-    webhook_key: bytes  # what signs them; empty: nothing does
+    webhook_key: bytes  # what signs them; empty: they are not signed
 
 
 def validated(settings: Settings, keys_file: Path | None = None) -> ValidSettings:
-    """Check what depends on several settings, or on more than a type; ``ValueError`` names them, and repeats no secret.
+    """Check what depends on several settings, or on more than a type; ``ValueError`` names them but repeats no secret.
 
-    ``keys_file`` is where the keys are from, if they are from a file of their own.
+    ``keys_file`` is the file that the keys were read from, if there is one.
     """
     text = settings.api_keys.get_secret_value()
     if 0 < settings.rate_per_s < RATE_MIN_PER_S:
@@ -52,7 +52,7 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
         )
     root_path_of(settings.root_path, taken=())  # the paths of the service itself are known once it is imported
     if settings.redis_url:
-        # a URL that cannot be is found here
+        # finds an invalid URL
         Connection(settings.redis_url.get_secret_value(), settings.store_timeout_s)
     elif settings.min_replicas:
         raise ValueError("ONEPASS_MIN_REPLICAS: the private store has no replicas; set ONEPASS_REDIS_URL too")
@@ -69,7 +69,7 @@ def is_local(host: str) -> bool:
 
 
 def webhooks_of(text: str) -> list[str]:
-    """The URLs of ``ONEPASS_WEBHOOKS``, which the environment must let a client reach.
+    """The URLs of ``ONEPASS_WEBHOOKS``; checks that the environment lets a client be made for them.
 
     ``ValueError`` names the setting and the number of the URL, never the URL: it may hold a secret.
     """
@@ -114,7 +114,7 @@ def _is_http(url: str) -> bool:
 
 
 def webhook_key_of(secret: str) -> bytes:
-    """The signing bytes of ``ONEPASS_WEBHOOK_SECRET``; ``ValueError``, without it, if no base64 follows whsec_."""
+    """The signing bytes of ``ONEPASS_WEBHOOK_SECRET``; ``ValueError``, not quoting it, if no base64 follows whsec_."""
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:

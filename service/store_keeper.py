@@ -1,7 +1,7 @@
-"""Looks after the private store: starts it again when it has died, with pauses that grow while it keeps dying.
+"""Looks after the private store: restarts it when it has died, with pauses that grow while it keeps dying.
 
-A server that writes before every answer ends itself when it cannot: on a full disk each start of it lasts until the
-next label. What it died of is said once, however often it dies; the counter tells how often.
+A server that writes before every answer exits when it cannot: on a full disk it runs from each start to the next label.
+The log names the cause of death once, however often the server dies; a counter tells how often.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from service.runtime.engine import Engine
 
 logger = logging.getLogger(__name__)
 
-WATCH_S = 0.2  # how often it is looked after
-AGAIN_S, AGAIN_S_MAX = 0.2, 30.0  # bounds of the first and of the longest pause before it is started again
-STEADY_S = 10.0  # a server that has lived for so long is held for well again
+WATCH_S = 0.2  # how often the server is checked
+AGAIN_S, AGAIN_S_MAX = 0.2, 30.0  # bounds of the first and of the longest pause before it is restarted
+STEADY_S = 10.0  # a server that has run for this long counts as well again
 
 
 REMOVED = (
@@ -25,14 +25,14 @@ REMOVED = (
 
 
 class StoreKeeper:
-    """Keeps one private store alive, which is started already; tells the engine whether its files are in place."""
+    """Keeps a started private store alive; tells the engine whether its files are in place."""
 
     def __init__(self, store: EmbeddedStore, engine: Engine) -> None:
         self._store, self._engine = store, engine
         self._said: set[str] = set()
 
     async def run(self) -> None:
-        """Look after it for ever; until it is back requests get 503."""
+        """Look after the store forever; while it is down, requests get 503."""
         backoff, started = Backoff(AGAIN_S, AGAIN_S_MAX), -STEADY_S
         clock = asyncio.get_running_loop().time
         while True:
@@ -57,7 +57,7 @@ class StoreKeeper:
             self._engine.stats.store_restarts += 1
 
     def _say(self, what: str, why: str) -> None:
-        """Once for each of what happens, until the store is well: it may happen often, and in many words."""
+        """Log each kind of failure once until the store is well again: it may recur often, with long texts."""
         if what not in self._said:
             logger.error("%s; retrying, with pauses of up to %g s: %s", what, AGAIN_S_MAX, why)
             self._said.add(what)
