@@ -9,7 +9,7 @@ from service.first_run.kernels import CannotCompile
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    sys.stderr.write("stopped; what is compiled is kept, and the next run goes on from there\n")
+    sys.stderr.write("stopped; compiled kernels are kept, and the next run goes on from there\n")
     sys.exit(128 + number)
 
 

@@ -24,7 +24,7 @@ from service.memory_limit import memory_limit
 
 WORKERS_MAX = 4  # more would wait for the longest chain of modules
 WORKER_BYTES = 500 * 2**20  # most memory that a worker takes
-ENDED = "a process that compiles kernels was ended: is memory short? Another run goes on where this one stopped"
+ENDED = "a process that compiles kernels was killed; is memory short? Another run continues where this one stopped"
 
 
 def compile_missing(package: str = "core") -> None:

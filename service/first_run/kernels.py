@@ -141,7 +141,7 @@ def _cache_of(source: Path) -> Path:
     for locator in locators:
         if found := locator.from_function(_cache_of, str(source)):
             return Path(found.get_cache_path())
-    raise CannotCompile("kernels have to be kept in a folder: set NUMBA_CACHE_DIR to one that can be written")
+    raise CannotCompile("there is no folder to keep compiled kernels in: set NUMBA_CACHE_DIR to a writable one")
 
 
 @cache

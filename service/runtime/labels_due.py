@@ -71,7 +71,7 @@ class LabelsDueLearner:
             await self._due.settle({(name, incarnation): following})
         except (ModelDown, Unavailable):
             self._unable[name, incarnation] = asyncio.get_running_loop().time() + UNABLE_S
-            logger.info("model %s: its due labels are looked for again", name)
+            logger.info("model %s: will look for its due labels again", name)
         except Exception:
             logger.exception("the due labels of model %s could not be learned", name)
         finally:

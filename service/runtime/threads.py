@@ -124,7 +124,7 @@ class Places:
     async def take(self, size: int) -> None:
         """Wait for ``size`` bytes, behind all earlier tasks; ``BodiesFull`` if ``WAITING_MAX`` wait."""
         if len(self._waiting) >= WAITING_MAX:
-            raise BodiesFull(f"{WAITING_MAX} bodies wait to be decoded")
+            raise BodiesFull(f"{WAITING_MAX} bodies are waiting to be decoded")
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
         self._admit()

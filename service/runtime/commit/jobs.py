@@ -183,7 +183,7 @@ class JobQueue:
             raise QueueFull(f"model {self._name} has {len(self.jobs)} requests waiting (ONEPASS_QUEUE_MAX)")
         used, most = self._waiting.used, WAITING_BYTES_MAX - (WAITING_BYTES_MAX // 4 if size > LARGE_BYTES else 0)
         if used and used + size > most:
-            raise QueueFull(f"{used} bytes of requests wait, of at most {most} for all models")
+            raise QueueFull(f"{used} bytes of requests are waiting; the limit for all models together is {most}")
 
     def put(self, job: Job | RowJob) -> None:
         """Queue a request."""

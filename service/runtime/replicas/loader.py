@@ -181,7 +181,7 @@ class Loader:
         size = len(blob) if len(blob) > THREAD_BYTES or CHALLENGERS not in bytes(blob) else THREAD_BYTES + 1
         model, stamp = await in_thread_if_large(size, save.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
-            raise ValueError("it is of another model or version than it says")
+            raise ValueError("it belongs to another model or version")
         code = await self.store.log.joins(meta.name, meta.incarnation, info.version, str(stamp["uid"]))
         if code not in ("ok", "gone"):
             raise ValueError(f"it does not join the log ({code})")
@@ -192,7 +192,7 @@ class Loader:
     async def _first(self, meta: ModelMeta) -> Replica:
         if meta.based:
             raise ModelDown(
-                f"model {meta.name}: the snapshot that it began with is not whole; restore the store from a backup, or "
+                f"model {meta.name}: its first snapshot is incomplete; restore the store from a backup, or "
                 "delete the model"
             )
         try:
@@ -246,7 +246,7 @@ class Loader:
             raise ModelDown(f"model {replica.name}: {OTHER}")
         if more.code != "ok":
             raise ModelDown(
-                f"model {replica.name}: no snapshot is whole and joins the log ({more.code} after version {version}); "
+                f"model {replica.name}: no intact snapshot joins the log ({more.code} after version {version}); "
                 "restore the store from a backup, or delete the model"
             )
         return more

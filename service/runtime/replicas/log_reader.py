@@ -94,8 +94,8 @@ class LogReader:
         replica.progress.suspect = True
         self._stats.lost_tails += 1
         logger.error(
-            "model %s: the log lost its tail (%s): replica at version %d, log at %d; what came after their last common "
-            "version is lost; going back to snapshot plus log",
+            "model %s: the log lost its tail (%s): replica at version %d, log at %d; entries after their last common "
+            "version are lost; reloading from snapshot plus log",
             replica.name,
             code,
             replica.version,

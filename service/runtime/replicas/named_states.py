@@ -33,8 +33,8 @@ class StateBudget:
         """Count ``size`` bytes while held; ``QueueFull`` if others hold too much. A lone state may have any size."""
         if self.used and self.used + size > self.most:
             raise QueueFull(
-                f"{self.used} bytes of states and large documents are being transferred; with the {size} of this one "
-                f"it would be more than {self.most} (twice ONEPASS_MODEL_LIMIT_MB)"
+                f"{self.used} bytes of states and large documents are being transferred; the {size} of this one would "
+                f"exceed the limit of {self.most} (twice ONEPASS_MODEL_LIMIT_MB)"
             )
         self.used += size
         try:

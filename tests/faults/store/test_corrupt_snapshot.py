@@ -81,7 +81,7 @@ def test_only_a_model_without_an_intact_snapshot_is_refused(service, store):
 
     refused = service.request("GET", "/models/m")
     assert (503, "model-down") == (refused.status, refused.problem)
-    assert "no snapshot is whole" in refused.json["detail"]
+    assert "no intact snapshot" in refused.json["detail"]
     sent = Client(service).send(rows(1, 18, "new")[0])
     assert (503, "model-down") == (sent.status, sent.problem)
     assert 503 == service.request("POST", "/models/m/predict", {"features": table[0].features}).status

@@ -151,7 +151,7 @@ async def test_what_waits_is_bounded_in_bytes(api, monkeypatch, rows):
     space = replica.model.prediction_schema.id
     segment = Rows(space, None, np.ones((rows, 2)), np.ones(rows))
     first = replica.inbox.submit(segment)
-    with pytest.raises(QueueFull, match="of at most 1 for all models"):
+    with pytest.raises(QueueFull, match="the limit for all models together is 1"):
         replica.inbox.submit(segment)
     assert not replica.inbox.idle
     assert rows == (await first).answer.rows
