@@ -72,7 +72,7 @@ class EmbeddedStore:
     Args:
         data_dir: created if it does not exist.
         durability: whether an answer waits for the disk ("always"), or the last second's may be lost with the machine.
-        socket_dir: where the server's socket is made, in a directory of its own; None: in ``data_dir``.
+        socket_dir: where the server's socket is made, in its own directory; None: in ``data_dir``.
     """
 
     def __init__(
@@ -334,7 +334,7 @@ def _private_directory(path: Path) -> None:
 
 
 def _keep_others_out(data: Path) -> None:
-    """Take other users' right to write to the data directory away: they could replace what is in it.
+    """Revoke other users' right to write to the data directory: they could replace what is in it.
 
     A volume of another user keeps its mode (in a container the group may need it); if everybody may write to it, a
     warning says so.

@@ -84,7 +84,7 @@ def _of_file(path: Path, notes: list[str]) -> SettingValues:
 def _of_variables(environment: Mapping[str, str | None], notes: list[str], at: str = "") -> SettingValues:
     """Read variables of the environment or of a file, and the secrets in the files that some of them name."""
     given = {name.upper(): value or "" for name, value in sorted(environment.items())}
-    if "ONEPASS_WORKERS" in given:  # never a setting, but whoever sets it expects more than one process
+    if "ONEPASS_WORKERS" in given:  # never a setting, but someone who sets it expects several processes
         raise ValueError(WORKERS)
     found, links = SettingValues(), []
     for variable, value in given.items():

@@ -14,7 +14,7 @@ from service.api.http.root_path import parse as root_path_of
 from service.settings import Settings
 from service.store.redis.connection import Connection
 
-URLS_MAX = 16  # webhooks: each has a task, a group and a label of its own
+URLS_MAX = 16  # webhooks: each has its own task, group and label
 RATE_MIN_PER_S = 1 / 86_400
 _PREFIX = "whsec_"
 

@@ -117,7 +117,7 @@ def _leave_out_helpers() -> None:
 
     def not_callable(_context: Any, library: Any, *_: Any) -> Callable[..., Any]:
         library._ensure_finalized()  # noqa: SLF001  now, while it is known to be part of a kernel
-        return {}.popitem  # an object of its own, by which Numba tells functions apart; it fails if it is called
+        return {}.popitem  # a distinct object, by which Numba distinguishes functions; it fails if it is called
 
     Dispatcher.compile = counted  # type: ignore[method-assign, assignment]
     short(CPUContext, "create_cpython_wrapper", lambda *_, **__: None)

@@ -103,7 +103,7 @@ class Kernels:
 def kernels_at_hand(package: str = "core") -> str | None:
     """Make this process use the kernels for its processor, else the generic ones, which compute the same bits.
 
-    Returns which these are, for the log; None if kernels have to be compiled: NUMBA_CPU_NAME rules out generic ones.
+    Returns which these are, for the log; None if kernels have to be compiled. NUMBA_CPU_NAME rules out generic ones.
     """
     kernels, own = Kernels(package), processor()
     if kernels.compiled_for(own):

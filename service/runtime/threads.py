@@ -1,4 +1,4 @@
-"""Moves large work off the event loop: to a thread, and large bodies to one thread of their own.
+"""Moves large work off the event loop: to a thread, and large bodies to their own single thread.
 
 Work of a few milliseconds is done in the loop. More goes to a thread: while a thread works in Python, or in a call that
 releases the interpreter (NumPy, hashes, kernels), the loop waits at most one switch interval. A call into C that holds

@@ -178,8 +178,9 @@ class ModelCache:
             await self.publish(replica)
 
     def current(self, replica: Replica) -> Replica:
-        """The replica now in memory in place of one that was evicted since its caller got it, which is put back if
-        there is none. ``NotFound`` or ``Recreated`` if the model is gone, ``ModelDown`` if it is out of service.
+        """The replica now in memory for one that was evicted since its caller got it; without one, the old is put back.
+
+        ``NotFound`` or ``Recreated`` if the model is gone, ``ModelDown`` if it is out of service.
         """
         held = self._loaded.get(replica.name)
         if held is not None and held.incarnation != replica.incarnation:
