@@ -1,4 +1,4 @@
-"""A client of Onepass in one file: get it from a running service and import it. It needs only the standard library.
+"""A client of Onepass in one file: get it from a running service and import it. It needs only Python 3.9 or later.
 
     from onepass import Onepass
     model = Onepass("http://localhost:8000").model("boiler")
@@ -12,6 +12,8 @@ and a certificate that is not trusted fail at once. Rows are dicts by feature na
 Connections are kept for each thread; a forked process opens its own.
 """
 
+from __future__ import annotations  # for Python 3.9
+
 import http.client
 import json
 import math
@@ -19,7 +21,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -76,11 +78,11 @@ class Onepass:
         self._patience_s = patience_s
         self._threads = threading.local()
 
-    def model(self, name: str) -> "RemoteModel":
+    def model(self, name: str) -> RemoteModel:
         """The model of this name, whether it exists or not."""
         return RemoteModel(self, name)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Onepass:  # noqa: PYI034 (Python 3.10 has no Self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -248,7 +250,7 @@ class RemoteModel:
         """The probability of every label by its text, as in river."""
         return dict(self.predict(x)["probabilities"])
 
-    def partial_fit(self, X: Any, y: Iterable[Any]) -> "RemoteModel":
+    def partial_fit(self, X: Any, y: Iterable[Any]) -> RemoteModel:
         """Learn rows in order, as in scikit-learn."""
         self.feedback_batch(X, y)
         return self

@@ -1,5 +1,6 @@
 """The client in one file, as a program has it: fetched from the service and imported."""
 
+import ast
 import importlib.util
 import json
 import math
@@ -9,6 +10,7 @@ import sys
 import threading
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -31,6 +33,16 @@ def onepass(empty, tmp_path_factory):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_it_runs_on_the_oldest_python_that_it_names(onepass):
+    """Its docstring names that version; no syntax, evaluated annotation or name of typing is newer."""
+    source = Path(onepass.__file__).read_text()
+    assert "needs only Python 3.9" in source
+    tree = ast.parse(source, feature_version=(3, 9))
+    taken = {one.name: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names}
+    assert "__future__" == taken["annotations"]
+    assert {"Any"} == {name for name, module in taken.items() if module == "typing"}
 
 
 @pytest.fixture
