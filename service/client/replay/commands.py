@@ -150,7 +150,9 @@ def _reported(done: FilePass) -> dict[str, Any]:
     if table.skipped:
         lines.append(f"{counted(table.skipped)} without a label left out")
     if done.known:
-        lines.append(f"{counted(done.known)} of them had been learned before, by their ids, and were not learned again")
+        lines.append(
+            f"{counted(done.known)} of them had been learned already, by their ids: before, or by a try without answer"
+        )
     if done.body["task"] == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")
     lines += report.served_lines(metrics)

@@ -77,7 +77,7 @@ class FilePass:
     entrants: list[Entrant]  # the model's own algorithm, then its challengers
     writer: Any = None  # of csv, for --predictions
     rows: int = 0
-    known: int = 0  # rows that had been learned before
+    known: int = 0  # rows whose ids had been learned, by an earlier pass or by a try without an answer
     version: int = 0
     seconds: float = 0.0
     _constant: list[tuple[int, float]] = field(default_factory=list)  # curve of the cheapest constant answer

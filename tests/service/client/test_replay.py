@@ -197,7 +197,7 @@ def test_ids_are_learned_once(tmp_path: Path, replay: Shell, url: str) -> None:
     """With a column of ids the same file again teaches nothing."""
     file = tmp_path / "ids.csv"
     file.write_text("id,a,y\n" + "".join(f"r{at},{at % 7},{at % 2}\n" for at in range(60)))
-    for known in ("", "60 rows of them had been learned before"):
+    for known in ("", "60 rows of them had been learned already"):
         status, said, _ = replay(file, "--algorithm", "dfop", "--id", "id", "--batch", 25)
         assert (0, True) == (status, known in said)
     model = httpx.get(f"{url}/models/ids").json()
