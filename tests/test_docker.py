@@ -169,12 +169,12 @@ def test_containers_of_the_composition_are_bounded() -> None:
 
 
 def test_keys_from_a_file_go_to_every_service() -> None:
-    """Each service of the image has the file that ONEPASS_KEYS names, and reads it where there is one."""
+    """Each has the directory that ONEPASS_KEYS names, where a file may be replaced, and reads api-keys in it."""
     services = [one for one in yaml.safe_load(COMPOSE.read_text())["services"].values() if "build" in one]
     assert 2 == len(services)
     for one in services:
-        assert "${ONEPASS_KEYS:+/run/secrets/onepass-keys}" == one["environment"]["ONEPASS_API_KEYS_FILE"]
-        assert "${ONEPASS_KEYS:-/dev/null}:/run/secrets/onepass-keys:ro" in one["volumes"]
+        assert "${ONEPASS_KEYS:+/run/secrets/onepass/api-keys}" == one["environment"]["ONEPASS_API_KEYS_FILE"]
+        assert "${ONEPASS_KEYS:-/dev/null}:/run/secrets/onepass:ro" in one["volumes"]
 
 
 def test_images_are_pinned() -> None:

@@ -77,21 +77,26 @@ def test_no_acknowledged_row_is_lost(alone: Composition) -> None:
 
 
 def test_others_reach_it_with_keys_alone(images: Containers, tmp_path: Path) -> None:
-    """Published without keys it does not start; with keys from a file it asks for them, and shows them nowhere."""
+    """Published without keys it does not start; with keys from a file, even a replaced one, it asks for them."""
     port = free_port()
     published = {"ONEPASS_ADDRESS": "0.0.0.0", "ONEPASS_PORT": str(port)}
     with composed(images, tmp_path, port=port, ONEPASS_INSECURE="0", **published) as one:
         _until_said(one, "ONEPASS_API_KEYS")
         with pytest.raises(httpx.TransportError):
             httpx.get(f"{one.url}/healthz", timeout=5)
-    keys = tmp_path / "keys"
-    keys.write_text("me:s3cret-of-mine:admin\n")
-    keys.chmod(0o644)
-    with composed(images, tmp_path, port=port, ONEPASS_INSECURE="0", ONEPASS_KEYS=str(keys), **published) as one:
+    keys, renewed = tmp_path / "keys/api-keys", tmp_path / "keys/new"
+    keys.parent.mkdir(mode=0o755)
+    for path, secret in ((keys, "s3cret-of-mine"), (renewed, "s3cret-of-another")):
+        path.write_text(f"me:{secret}:admin\n")
+        path.chmod(0o644)
+    with composed(images, tmp_path, port=port, ONEPASS_INSECURE="0", ONEPASS_KEYS=str(keys.parent), **published) as one:
         service = one.container("onepass")
         service.wait_until_ready()
-        asked = [httpx.get(f"{one.url}/models", headers=given) for given in ({}, {"X-API-Key": "s3cret-of-mine"})]
+        mine = {"X-API-Key": "s3cret-of-mine"}
+        asked = [httpx.get(f"{one.url}/models", headers=given) for given in ({}, mine)]
         assert [401, 200] == [answer.status_code for answer in asked]
+        renewed.replace(keys)
+        _until(lambda: httpx.get(f"{one.url}/models", headers=mine).status_code == 401, "a removed key stays valid")
         assert "s3cret" not in service.log() + one.of.podman("inspect", service.name)
 
 
