@@ -1,6 +1,7 @@
 """The manifests: rendered by kustomize, checked against the schemas of Kubernetes, and consistent with each other."""
 
 import asyncio
+import re
 import shutil
 import socket
 import subprocess
@@ -143,6 +144,17 @@ def test_production_requires_keys_and_a_store() -> None:
     (mount,) = [one["mountPath"] for one in container()["volumeMounts"] if "secrets" == one["name"]]
     assert {"ONEPASS_REDIS_URL_FILE": f"{mount}/redis-url", "ONEPASS_API_KEYS_FILE": f"{mount}/api-keys"} == variables
     assert "ONEPASS_INSECURE" not in configured()
+
+
+def test_the_first_lines_say_what_to_create() -> None:
+    """Every Secret and ConfigMap that the manifests name and do not hold, even the one with the key of Prometheus."""
+    volumes = [volume for pod in pods() for volume in pod["spec"]["volumes"]]
+    (scraped,) = only("ServiceMonitor")["spec"]["endpoints"]
+    needed = {f"secret generic {volume['secret']['secretName']}" for volume in volumes if "secret" in volume}
+    needed |= {f"configmap {volume['configMap']['name']}" for volume in volumes if "configMap" in volume}
+    needed.add(f"secret generic {scraped['authorization']['credentials']['name']}")
+    first = (DEPLOY / "kubernetes/overlays/prod/kustomization.yaml").read_text().partition("\napiVersion")[0]
+    assert needed == set(re.findall(r"create ((?:secret generic|configmap) \S+) --from", first))
 
 
 def test_clients_of_production_use_the_balancer() -> None:
