@@ -52,6 +52,9 @@ class Server:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def stop(self) -> None:
         deadline = time.monotonic() + 20
         while self._process.poll() is None:  # a server that is just beginning an append-only file refuses

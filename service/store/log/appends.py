@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -177,7 +178,7 @@ class LogWriter:
         single append that travels alone, on a connection that carries no other model's: it has more time than the
         store's timeout, in proportion to its bytes.
         """
-        calls = [*map(_append_call, requests)]
+        calls = [*map(_append_call, requests, repeat(safety is not None))]
         results = await self._connection.run(calls, quick=not large_bytes, safety=safety, large_bytes=large_bytes)
         return [*map(_appended, requests, results)]
 
@@ -201,8 +202,8 @@ def decode_seen(record: bytes) -> SeenId:
     return SeenId(int(version), int(ordinal), int(row), digest.decode(), answer or None)
 
 
-def _append_call(request: Append) -> Call:
-    """The script call of an append."""
+def _append_call(request: Append, waits: bool) -> Call:
+    """The script call of an append; ``waits``: for replicas."""
     keys = cached_keys(request.name, request.incarnation)
     args: list[bytes | str | int] = [
         request.incarnation,
@@ -223,7 +224,7 @@ def _append_call(request: Append) -> Call:
         for seen_id in segment.ids:
             args.append(seen_id.encode(*TEXT))
         args += segment.digests
-    args += (request.summary, request.listening)
+    args += (request.summary, request.listening, 1) if waits else (request.summary, request.listening)
     own = (keys.meta, keys.log, keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.states)
     return Call(APPEND, own, args)
 

@@ -7,7 +7,8 @@
 --       11 number of segments,
 --       12 ... for each segment: blob, id of the tracked prediction it settles or '', the state it names as
 --       "DIGEST:SIZE" or '', number n of its ids, the n ids, their n digests;
---       then: a summary of version v0 or '', how many of the caller's own connections listen to its notices
+--       then: a summary of version v0 or '', how many of the caller's own connections listen to its notices,
+--       and one more if the caller waits for replicas
 -- A record is "VERSION:ORDINAL:ROW:DIGEST:ANSWER": the entry, segment and row that an id was learned with.
 local log, seen, seen_due = KEYS[2], KEYS[3], KEYS[4]
 local writer, sequence, count = 'w:' .. ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[11])
@@ -19,7 +20,7 @@ for k = 0, count - 1 do
   for i = ids_at[k], ids_at[k] + n - 1 do ids[#ids + 1] = ARGV[i] end
   next_arg = ids_at[k] + 2 * n
 end
-local summary, own_listeners = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
+local summary, own_listeners, waits = ARGV[next_arg], tonumber(ARGV[next_arg + 1]), ARGV[next_arg + 2]
 local function blob_of(k) return ARGV[ids_at[k] - 4] end
 local function prediction_of(k) return ARGV[ids_at[k] - 3] end
 local function state_of(k) return ARGV[ids_at[k] - 2] end
@@ -64,7 +65,15 @@ local function conflicts(k, made)
   return found
 end
 
--- The result of an earlier call with this sequence, from the log and seen; nothing is written.
+-- The reply of a call that adds nothing, with the entries up to version `last`.
+local function nothing_added(made, time, segments, last)
+  local refused = waits and rewrite(KEYS[1])
+  if refused then return refused end
+  local entries, complete = read(last, tonumber(ARGV[9]), 1e9)
+  return {'ok', head, meta[3], made, time, complete, segments, entries, remembered()}
+end
+
+-- The result of an earlier call with this sequence, from the log and seen.
 local function retry_reply(made)
   local fields, time = nil, 0                -- of the entry made, unless it is trimmed
   local entry = call('XRANGE', log, entry_id(made), entry_id(made))[1]
@@ -97,8 +106,7 @@ local function retry_reply(made)
     elseif n == 0 then segments[k + 1] = 'stateless'
     else segments[k + 1] = {'seen', hits} end
   end
-  local entries, complete = read(made - 1, tonumber(ARGV[9]), 1e9)
-  return {'ok', head, meta[3], made, time, complete, segments, entries, remembered()}
+  return nothing_added(made, time, segments, made - 1)
 end
 
 local last = call('HGET', KEYS[1], writer)
@@ -169,8 +177,8 @@ for k = 0, count - 1 do
     end
   end
 end
+if not adds then return nothing_added(0, 0, segments, head) end
 local entries, complete = read(head, tonumber(ARGV[9]), 1e9)
-if not adds then return {'ok', head, meta[3], 0, 0, complete, segments, entries, remembered()} end
 
 -- The first write, and the only one that can fail: once a script has written, the server refuses it nothing.
 local added = redis.pcall('XADD', log, entry_id(made), unpack(fields))

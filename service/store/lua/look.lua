@@ -10,3 +10,11 @@ local function look(seen, seen_due, ids)
   end)
   return known
 end
+
+-- Writes a field of the meta as it is, before an answer that acknowledges what was written earlier: of a connection that
+-- waits for replicas, Valkey and newer versions of Redis only count its own writes. Returns the server's error, if any.
+local function rewrite(meta)
+  local uid = call('HGET', meta, 'uid')
+  local written = uid and redis.pcall('HSET', meta, 'uid', uid)
+  return type(written) == 'table' and written
+end

@@ -92,7 +92,8 @@ class Connection:
         Args:
             calls: the calls; without any, nothing is sent.
             quick: use the connection for calls that carry rows (node.py).
-            safety: wait until the replicas have what was written.
+            safety: wait until the replicas have what was written, on this connection: a script whose answer
+                acknowledges what others have written must write as well (``rewrite`` in look.lua).
             large_bytes: how much the calls carry or ask for, if that is much: they use connections for large calls,
                 with more time than the timeout, in proportion.
 
@@ -221,7 +222,7 @@ class Connection:
             places.append(len(commands))
             commands.append((*args,) if script is None else ("EVALSHA", script.sha, len(keys), *keys, *args))
         safety = way.safety
-        if safety is not None:  # covers everything before it on this server, from any client
+        if safety is not None:
             commands.append(("WAIT", safety.replicas, safety.wait_ms))
         try:
             if way.large_bytes:

@@ -1,15 +1,21 @@
 """The append script, branch by branch, in the order of its checks."""
 
 import asyncio
+import re
+import signal
 
 import pytest
 from msgspec.structs import replace
 
+from service.errors import StoreFull
 from service.store.catalog import Catalog
 from service.store.log.appends import RememberedIds, SeenId, SegmentIn, SegmentOut
 from service.store.log.entries import RawEntry
 from service.store.pending import Pending
-from tests.service.store_fixtures import INCARNATION, Model, many, one
+from service.store.redis.connection import Call, Connection, Safety
+from tests.faults.servers import free_port
+from tests.service.store_fixtures import INCARNATION, Model, Server, many, one
+from tests.service.waiting import until
 
 ADDED = SegmentOut("added")
 
@@ -202,6 +208,67 @@ async def test_all_seen_makes_no_entry(model):
     assert ["seen", "seen"] == [segment.status for segment in answer.segments]
     assert answer == await model.again()
     assert before == await model.contents()
+
+
+async def _writes(model):
+    """How many writes the server has counted."""
+    (told,) = await model.connection.ask(("INFO", "persistence"))
+    return int(re.search(rb"rdb_changes_since_last_save:(\d+)", told)[1])
+
+
+@pytest.mark.parametrize("seen_by", ["sequence", "id"])
+async def test_a_repeat_that_waits_for_replicas_counts_as_a_write_and_changes_nothing(model, seen_by):
+    """A server may wait only for the writes of the connection that asks; without room for one it is refused."""
+    await model.append(one("a"))
+    again, safety = model.last if seen_by == "sequence" else model.asks(one("a")), Safety(0, 10)
+
+    async def repeated(waiting):
+        (answer,) = await model.log.append([again], waiting)
+        return answer
+
+    before, written = await model.contents(), await _writes(model)
+    first = await repeated(None)
+    assert written == await _writes(model)
+    assert first == await repeated(safety)
+    assert written < await _writes(model)
+    await model.connection.ask(("CONFIG", "SET", "maxmemory", "1"))
+    assert first == await repeated(None)
+    assert isinstance(await repeated(safety), StoreFull)
+    assert before == await model.contents()
+
+
+async def test_a_repeat_on_another_connection_waits_for_the_replicas_too(server):
+    """While a replica hangs, neither the append nor a repeat of it counts; afterwards both do."""
+    port, safety = free_port(), Safety(1, 200)
+    primary = Server(server.binary, "--port", str(port), "--repl-diskless-sync-delay", "0")
+    replica = Server(server.binary, "--replicaof", f"127.0.0.1 {port}")
+    first, other = Connection(primary.url, 5.0), Connection(primary.url, 5.0)
+    try:
+        await Catalog(first).create("m", INCARNATION, b"{}")
+        writer, reader = Model(first), Model(other)
+        request, ready = writer.asks(one("a")), Call(None, ("ready",), ("SET", "ready", "1"))
+        await until(lambda: _reached(first, ready))
+        replica.signal(signal.SIGSTOP)
+        assert not await _safe(writer, request, safety)
+        assert not await _safe(reader, request, safety)
+        assert not await _safe(reader, replace(request, writer="w2"), safety)
+        replica.signal(signal.SIGCONT)
+        await until(lambda: _safe(reader, request, safety))
+    finally:
+        replica.signal(signal.SIGCONT)
+        for each in (first, other):
+            await each.close()
+        replica.end()
+        primary.end()
+
+
+async def _reached(connection, call):
+    return await connection.run([call], safety=Safety(1, 1000)) == [b"OK"]
+
+
+async def _safe(model, request, safety):
+    (answer,) = await model.log.append([request], safety)
+    return answer.safe
 
 
 async def test_full_drops_the_segment_and_lets_the_others_pass(model):
