@@ -99,7 +99,7 @@ class Engine:
             least_bytes=bounds.snapshot_min_bytes,
         )
         self.reader = LogReader(self.loader, self.models)
-        self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint)
+        self.answerer = Answerer(store.log, self.loader.load, self.stats, failpoint, bounds.committer.safety)
         shared = Shared(
             committer=self.committer,
             reader=self.reader,

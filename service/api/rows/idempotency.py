@@ -90,7 +90,8 @@ async def _commit(
         segment = await planned()
     except (*REFUSED, NotFound) as error:
         return await answer_if_seen(ctx, replica, identity, error)
-    if segment is None:
+    if segment is None:  # an earlier request has made the change
+        await ctx.engine.answerer.confirmed(replica)
         return None
     if isinstance(segment, Promote | Withdraw):
         log = ctx.engine.store.log
@@ -124,5 +125,6 @@ async def first_reply(ctx: Context, replica: Replica, identity: Identity, seen: 
     pairs = enumerate(zip(seen, identity.digests, strict=True))
     if (other := next(((row, one) for row, (one, own) in pairs if one.digest != own), None)) is not None:
         raise conflicting(identity.ids, *other)
-    first = await ctx.engine.answerer.first_answers(replica, [*zip(identity.ids, seen, strict=True)])
+    again = await ctx.engine.answerer.confirmed(replica, [*zip(identity.ids, seen, strict=True)])
+    first = await ctx.engine.answerer.first_answers(replica, again)
     return repeated(len(first), [*enumerate(first)])

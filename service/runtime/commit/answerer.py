@@ -29,17 +29,14 @@ from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.stats import Stats
 from service.runtime.threads import in_thread_if_large
 from service.store.log import codec
-from service.store.log.appends import ITEMS_MAX, Answers, Appended, SeenId, SegmentOut
+from service.store.log.appends import ITEMS_MAX, UNREPLICATED, Answers, Appended, SeenId, SegmentOut
 from service.store.log.codec import Item
 from service.store.log.log import Log
+from service.store.redis.connection import Safety
 
 logger = logging.getLogger(__name__)
 
 ANSWER_BYTES = 1000  # assumed cost of decoding or merging one answer, in bytes read
-UNREPLICATED = (
-    "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
-    "lose it; send the request again with the same id"
-)
 FIELDS = {"i:": "id", "p:": "prediction_id", "k:": "Idempotency-Key", "o:": "id", "s:": "id"}
 """The request field of an id, by the prefix under which it is stored."""
 OTHER = "was sent before with a different label or body"  # the problem text of a conflicting id
@@ -63,7 +60,7 @@ class Answerer:
     """Answers requests.
 
     ``load`` loads a separate replica at the head of the log, rebuilt from before a version; ``failpoint`` is called
-    with the name of a point where fault tests crash.
+    with the name of a point where fault tests crash; ``safety``: which replicas must have what is acknowledged.
     """
 
     def __init__(
@@ -72,8 +69,9 @@ class Answerer:
         load: Callable[[str, int], Awaitable[Replica]],
         stats: Stats,
         failpoint: Callable[[str], None] | None = None,
+        safety: Safety | None = None,
     ) -> None:
-        self._log, self._load, self._stats, self._failpoint = log, load, stats, failpoint
+        self._log, self._load, self._stats, self._failpoint, self._safety = log, load, stats, failpoint, safety
         self._looking: set[asyncio.Task[None]] = set()
 
     @property
@@ -163,6 +161,23 @@ class Answerer:
             if not job.reply.done():
                 self._stats.duplicates += reply.duplicates
                 job.reply.set_result(reply)
+
+    async def confirmed(self, replica: Replica, again: Again = ()) -> Again:
+        """Ids that a lookup has found, before that is acknowledged without an append: read again with the replicas'
+        consent if that is required; ``Unreplicated`` if they lack something, or a failover has just lost an id.
+        """
+        if self._safety is None:
+            return again
+        ids = [identity for identity, _ in again]
+        try:
+            known = await self._log.lookup(replica.name, replica.incarnation, ids, self._safety)
+            for (_, before), now in zip(again, known, strict=True):
+                if now is None or (now.version, now.digest) != (before.version, before.digest):
+                    raise Unreplicated(UNREPLICATED)
+        except Unreplicated:
+            self._stats.unreplicated += 1
+            raise
+        return [(identity, now) for identity, now in zip(ids, known, strict=True) if now is not None]
 
     async def first_answers(self, replica: Replica, again: Again) -> list[Outcome]:
         """The first answer to each id.

@@ -51,6 +51,11 @@ class CommitLimits:
     timeout_s: float
     replicas_min: int = 0
 
+    @property
+    def safety(self) -> Safety | None:
+        """What an acknowledgement waits for."""
+        return Safety(self.replicas_min, int(1000 * self.timeout_s / 2)) if self.replicas_min else None
+
 
 class Source(Protocol):
     """A model, as the committer sees it; every method returns at once."""
@@ -100,8 +105,7 @@ class Committer:
     ) -> None:
         self._log, self._stats, self._timeout_s = log, stats, limits.timeout_s
         self._ping, self._failpoint = ping, failpoint
-        wait_ms = int(1000 * limits.timeout_s / 2)
-        self._safety = Safety(limits.replicas_min, wait_ms) if limits.replicas_min else None
+        self._safety = limits.safety
         self._ready: dict[Source, None] = {}
         self._again: list[Ticket] = []
         self._in_flight: dict[str, list[Ticket]] = {}

@@ -30,6 +30,11 @@ APPEND = script(
 )  # fmt: skip
 RECORD = script("basics", "join", "record")
 
+UNREPLICATED = (
+    "committed, but not yet on as many of the store's replicas as ONEPASS_MIN_REPLICAS asks for: a failover now may "
+    "lose it; send the request again with the same id"
+)
+
 Status = Literal["added", "seen", "full", "stateless"]
 
 

@@ -26,11 +26,12 @@ have continued. The scripts are in store/lua.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from service.errors import Unreplicated
 from service.store.keys import ModelKeys, cached_keys, raw
-from service.store.log.appends import SOON_BYTES_MAX, LogWriter, SeenId, decode_seen
+from service.store.log.appends import SOON_BYTES_MAX, UNREPLICATED, LogWriter, SeenId, decode_seen
 from service.store.log.entries import Code, ReadOn, read_on
 from service.store.lua import script
-from service.store.redis.connection import Call
+from service.store.redis.connection import Call, Safety, UnreplicatedResult
 
 READ_AFTER = script("basics", "join", "read_after")
 LOOKUP = script("basics", "look", "lookup")
@@ -97,13 +98,22 @@ class Log(LogWriter):
             raise result
         return read_on(result, version)
 
-    async def lookup(self, name: str, incarnation: str, ids: Sequence[str]) -> list[SeenId | None]:
-        """The record of each id, None if it is not remembered."""
+    async def lookup(
+        self, name: str, incarnation: str, ids: Sequence[str], safety: Safety | None = None
+    ) -> list[SeenId | None]:
+        """The record of each id, None if it is not remembered; with ``safety``, ``Unreplicated`` if too few replicas
+        have everything that the model's log and ids have by now.
+        """
         keys = ModelKeys(name, incarnation)
-        records = await self._connection.one(
-            Call(LOOKUP, (keys.idempotency, keys.idempotency_expiry), [raw(i) for i in ids])
-        )
-        return [None if record is None else decode_seen(record) for record in records]
+        own = (keys.idempotency, keys.idempotency_expiry)
+        call = Call(LOOKUP, own if safety is None else (*own, keys.meta), [raw(i) for i in ids])
+        # Those that wait for replicas use the few connections for large calls: the pool's must not all be waiting.
+        (result,) = await self._connection.run([call], safety=safety, large_bytes=int(safety is not None))
+        if isinstance(result, Exception):
+            raise result
+        if isinstance(result, UnreplicatedResult):
+            raise Unreplicated(UNREPLICATED)
+        return [None if record is None else decode_seen(record) for record in result]
 
     async def heads(self, names: Sequence[str]) -> list[Head | None]:
         """The head of each model's log, None if there is no such model, in one round trip."""

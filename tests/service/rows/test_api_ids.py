@@ -236,6 +236,29 @@ async def test_an_idempotency_key_covers_a_batch(api, kind):
     assert 2 == (await api.get(path))["rows"]
 
 
+async def test_what_replicas_lack_is_not_acknowledged_by_a_repeat_either(start, api):
+    """Not a label that has been learned, not a row that would be refused now, not a change that is made already."""
+    strict = await start(min_replicas=1, store_timeout_s=1.0)
+    path = await api.learnt()
+    tracked = (await api.post(f"{path}/predict", {**ROW, "track": True}))["prediction_id"]
+    requests = [
+        ("POST", f"{path}/feedback", {"prediction_id": tracked, "label": "UP"}),
+        ("POST", f"{path}/feedback", {**ROW, "label": "UP", "id": "once"}),
+        ("PATCH", path, {"tags": {"at": "one"}}),
+    ]
+    for method, where, body in requests:
+        for _ in range(2):
+            answer = await strict.ask(method, where, json=body)
+            assert "/problems/unreplicated" == problem(answer, 503)["type"]
+        assert 200 == (await api.ask(method, where, json=body)).status_code
+    begun = {"action": "begin", "features": [{"name": "other"}]}
+    await api.post(f"{path}/features/switch", begun)
+    await api.post(f"{path}/features/switch", {"action": "complete", "force": True})
+    refused = await strict.ask("POST", f"{path}/feedback", json={**ROW, "label": "UP", "id": "once"})
+    assert "/problems/unreplicated" == problem(refused, 503)["type"]
+    assert (await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "once"}))["duplicate"]
+
+
 async def test_ids_are_capped_and_say_so(start):
     """Past the cap 503 that names it and the wait; known ids are recognised, and rows without an id learned."""
     small = await start(ids_max=3)
