@@ -1,4 +1,4 @@
-"""Walks slowly through all models and removes expired ids and tracked predictions.
+"""Walks slowly through all models and removes expired ids and tracked predictions, and names of models that never were.
 
 Appends sweep their own model, but a model whose traffic has stopped would keep everything forever. Every process walks,
 and finds only what the others have left.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from service.runtime.backoff import Backoff
 from service.runtime.stats import Stats
-from service.store.catalog import Catalog
+from service.store.catalog import Absent, Catalog
 from service.store.expiry import Swept, sweep
 from service.store.redis.connection import Connection
 
@@ -31,6 +31,7 @@ class Sweeper:
 
     def __init__(self, connection: Connection, stats: Stats) -> None:
         self._connection, self._catalog, self._stats = connection, Catalog(connection), stats
+        self._absent: Absent = set()  # what the last walk, WALK_S ago or more, found in the index but not in the store
 
     async def run(self) -> None:
         """Walk forever; the supervisor restarts it if it dies."""
@@ -39,11 +40,16 @@ class Sweeper:
     async def _walk(self) -> None:
         """Visit every model once."""
         after: str | None = None
+        absent: Absent = set()
         while True:
-            models, after = await self._catalog.names(PAGE, after)
+            found: Absent = set()
+            models, after = await self._catalog.names(PAGE, after, absent=found)
+            await self._catalog.unlist(found & self._absent)
+            absent |= found
             for at in range(0, len(models), AT_ONCE):
                 await self._visit(models[at : at + AT_ONCE])
             if after is None:
+                self._absent = absent
                 return
             await asyncio.sleep(STEP_S)
 

@@ -1,8 +1,8 @@
 """The models that exist: a meta HASH each, and an index to list them by.
 
 The meta HASH decides. The index is written before it and cleared after it, so after a crash in between it may name a
-model that does not exist; ``names`` looks up the meta of every member. It lacks an existing model only after a failover
-of the index's server, until a process that holds the model lists it again.
+model that does not exist, until the sweeper finds that; ``names`` looks up the meta of every member. It lacks an
+existing model only after a failover of the index's server, until a process that holds the model lists it again.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ STEP_MODELS = 250
 """Most models read in one round trip, which delays rows on the same connection by a few tenths of a millisecond; and
 most decoded in one turn of the event loop."""
 
+Absent = set[tuple[str, str]]  # models by name and incarnation
 Wanted = Callable[[str], bool]  # whether a list should include the model of this name
 
 _META = ("incarnation", "config", "version", "uid", "created", "updated", "summary", "code", "origin")
@@ -204,13 +205,22 @@ class Catalog:
         return int(found)
 
     async def names(
-        self, limit: int, after: str | None = None, wanted: Wanted | None = None
+        self, limit: int, after: str | None = None, wanted: Wanted | None = None, absent: Absent | None = None
     ) -> tuple[list[tuple[str, str]], str | None]:
         """Up to ``limit`` models that are ``wanted`` as (name, incarnation), by name, and the name to continue after,
         or None at the end; with ``wanted``, at most ``STEPS_MAX`` times ``STEP_NAMES`` names are looked at.
+
+        ``absent`` takes those that the index names and that do not exist, or not yet. In a cluster it leaves out names
+        that no model has: these may be lost, and come back from a backup of another server than the index's.
         """
-        found, following = await self._page(limit, after, wanted, STEPS_MAX)
+        found, following = await self._page(limit, after, wanted, STEPS_MAX, absent)
         return [(name, incarnation) for name, incarnation, *_ in found], following
+
+    async def unlist(self, models: Absent) -> None:
+        """Take models out of the index that have been absent for so long that nobody is creating them."""
+        for model in models:
+            keys, (deleted,) = ModelKeys(*model), await self.deleted([model])
+            await (self._unlist(keys) if deleted else self._connection.ask(("ZREM", INDEX, keys.member())))
 
     async def summaries(
         self, limit: int, after: str | None = None, wanted: Wanted | None = None
@@ -243,7 +253,12 @@ class Catalog:
         return [result if isinstance(result, Unavailable) else int(result) for result in results]
 
     async def _page(
-        self, limit: int, after: str | None, wanted: Wanted | None, steps: float = math.inf
+        self,
+        limit: int,
+        after: str | None,
+        wanted: Wanted | None,
+        steps: float = math.inf,
+        absent: Absent | None = None,
     ) -> "tuple[list[_Row], str | None]":
         found: list[_Row] = []
         low = b"-" if after is None else f"[{after}!".encode()  # "!" follows the space: after all members of that name
@@ -256,13 +271,13 @@ class Catalog:
             pairs = [tuple(member.decode().split(" ", 1)) for member in members]
             pairs = pairs if wanted is None else [pair for pair in pairs if wanted(pair[0])]
             for at in range(0, len(pairs), STEP_MODELS):
-                found += await self._living(pairs[at : at + STEP_MODELS])
+                found += await self._living(pairs[at : at + STEP_MODELS], absent)
                 if len(found) > limit:
                     break
             low = b"(" + members[-1]
         return found[:limit], found[limit - 1][0] if len(found) > limit else None
 
-    async def _living(self, pairs: Sequence[tuple[str, ...]]) -> "list[_Row]":
+    async def _living(self, pairs: Sequence[tuple[str, ...]], absent: Absent | None = None) -> "list[_Row]":
         """The members of the index that exist, over the lean connection, which takes a sixth of the pool's time."""
         metas = [meta_key(name) for name, _ in pairs]
         calls = [Call(None, (meta,), ("HMGET", meta, "incarnation", "summary", "version")) for meta in metas]
@@ -272,6 +287,8 @@ class Catalog:
                 raise answer
             if answer[0] == incarnation.encode():
                 found.append((name, incarnation, answer[1], answer[2]))
+            elif absent is not None and (answer[0] is not None or self._connection.topology.sole is not None):
+                absent.add((name, incarnation))
         return found
 
 

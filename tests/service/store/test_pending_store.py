@@ -16,7 +16,7 @@ from service.store import pending as pending_store
 from service.store.catalog import Catalog
 from service.store.due_labels import DueLabels
 from service.store.expiry import Swept, sweep
-from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys
+from service.store.keys import INDEX, LABELS_DUE, LABELS_MARKED, TOMBSTONES, ModelKeys
 from service.store.log.appends import RememberedIds, SeenId
 from service.store.log.codec import Tracked, decode_tracked, encode_tracked
 from service.store.pending import Pending, Track
@@ -250,6 +250,26 @@ async def test_a_store_without_traffic_forgets_what_is_past_its_time(model, quic
     async with sweeping(model.connection, 2) as both:
         await until(empty)
         assert 8 * 950 == sum(stats.swept for stats in both)
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+async def test_a_name_whose_model_was_never_created_leaves_the_index(model, quick, cluster):
+    """Found by two walks, as after a kill -9 between the index and the model; one that is then created stays.
+
+    So does one that nobody has in a cluster: its server may have lost it, and be restored.
+    """
+    names, catalog = ("m inc0", "never inc1", "young inc1"), Catalog(model.connection)
+    await model.connection.ask(*[("ZADD", INDEX, 0, member) for member in names])
+    await model.connection.ask(("SET", ModelKeys("m", "inc0").deleted, 1))  # it was deleted, up to the index
+    model.connection.topology.sole = None if cluster else model.connection.topology.sole
+    sweeps = Sweeper(model.connection, Stats())
+    await sweeps._walk()
+    assert 4 == await catalog.count()
+    assert (await catalog.create("young", "inc1", b"{}")).created
+    await sweeps._walk()
+    assert [("m", INCARNATION), ("young", "inc1")] == (await catalog.names(9))[0]
+    assert (3 if cluster else 2) == await catalog.count()
+    assert [[b"m inc0"]] == await model.connection.ask(("ZRANGE", TOMBSTONES, 0, -1))
 
 
 async def test_a_full_store_is_swept_all_the_same(model, quick):
