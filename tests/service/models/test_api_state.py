@@ -354,7 +354,7 @@ async def test_a_copy_whose_first_snapshot_is_lost_is_out_of_service(api, start)
     told = await copied(api, path, name)
     connection = api.engine.store.connection
     await connection.ask(("UNLINK", ModelKeys(name, told["incarnation"]).chunks(0)))
-    assert "began with" in problem(await (await start()).ask("GET", f"/models/{name}"), 503)["detail"]
+    assert "first snapshot is incomplete" in problem(await (await start()).ask("GET", f"/models/{name}"), 503)["detail"]
 
 
 @pytest.mark.parametrize(
