@@ -6,6 +6,7 @@ refused whole. A repeated id gets its first answer again, even if the row would 
 
 import asyncio
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -85,7 +86,7 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
         identity = await in_thread_if_large(size, _identity_of, ask, whole, body)
     row = _table_of(ask)
     if ask.prediction_id is not None:
-        found = await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids)
+        found = await _learn_tracked(ctx, replica, row, str(ask.prediction_id), identity.ids, size)
     else:
         found, _ = await _learn(ctx, replica, row, identity, size)
     return _answer(found, engine.durability, replica.incarnation)
@@ -151,20 +152,12 @@ async def _learn(
     The rows of a ``batch`` are freed before this waits for the answer.
     """
 
-    def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...], bool]:
+    def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...]]:
         rows = validator.feedback(table, identity.ids)
-        return rows, identity.digests or (digests_of(rows.y) if rows.ids else ()), _adds_classes(validator, rows.y)
+        return rows, identity.digests or (digests_of(rows.y) if rows.ids else ())
 
-    plan, reply = replica.row_plan, None
     try:
-        rows, digests, grows = await read_rows(ctx, replica, size, read)
-        if grows:
-            async with replica.growing():
-                if replica.row_plan is not plan:  # other requests have added classes or challengers
-                    rows, digests, grows = await read_rows(ctx, replica, size, read)
-                reply = replica.inbox.submit(rows, digests)
-                if grows:
-                    await asyncio.wait([reply])
+        rows, reply = await _queued(ctx, replica, size, read)
     except REFUSED as error:
         labels = await in_thread_if_large(size, _bare_labels, validator_of(ctx, replica), table)
         if labels is None and not identity.digests:
@@ -174,15 +167,38 @@ async def _learn(
         if labels is None:
             raise
         return first, labels
-    reply = reply or replica.inbox.submit(rows, digests)
     if batch is not None:
         let_go(ctx, batch, table, rows.X)
     return await reply, rows.y
 
 
-def _adds_classes(validator: RowValidator, labels: Labels) -> bool:
-    """Whether some of these labels would become new classes of the model."""
-    return isinstance(labels, list) and not validator.known.knows(labels)
+async def _queued(
+    ctx: Context,
+    replica: Replica,
+    size: int,
+    read: Callable[[RowValidator], tuple[Rows, tuple[str, ...]]],
+    prediction_id: str | None = None,
+) -> tuple[Rows, "asyncio.Future[Reply]"]:
+    """Validate rows, and queue them with the digests of their ids; raises what ``read`` raises.
+
+    Rows that add classes are checked and learned one request at a time: together they might not fit the limit.
+    """
+
+    def read_more(validator: RowValidator) -> tuple[Rows, tuple[str, ...], bool]:
+        rows, digests = read(validator)
+        return rows, digests, isinstance(rows.y, list) and not validator.known.knows(rows.y)
+
+    plan = replica.row_plan
+    rows, digests, grows = await read_rows(ctx, replica, size, read_more)
+    if not grows:
+        return rows, replica.inbox.submit(rows, digests, prediction_id)
+    async with replica.growing():
+        if replica.row_plan is not plan:  # other requests have added classes or challengers
+            rows, digests, grows = await read_rows(ctx, replica, size, read_more)
+        reply = replica.inbox.submit(rows, digests, prediction_id)
+        if grows:
+            await asyncio.wait([reply])
+    return rows, reply
 
 
 def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
@@ -193,7 +209,9 @@ def _bare_labels(validator: RowValidator, table: Table) -> Labels | None:
         return None
 
 
-async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_id: str, ids: tuple[str, ...]) -> Reply:
+async def _learn_tracked(
+    ctx: Context, replica: Replica, row: Table, prediction_id: str, ids: tuple[str, ...], size: int
+) -> Reply:
     """Learn the label of a tracked prediction: the stored row, scored by the prediction that was served."""
     blob, _, seen = await ctx.engine.pending.fetch(replica.name, replica.incarnation, prediction_id, ids[0])
     if blob is None and seen is None:
@@ -202,29 +220,23 @@ async def _learn_tracked(ctx: Context, replica: Replica, row: Table, prediction_
         known = [own for own, *_ in waiting]
         problem = Problem("prediction_id", "is unknown, expired, or already has its label", known)
         raise NotFound("there is no such tracked prediction", [problem])
-    validator, plan = validator_of(ctx, replica), replica.row_plan
-    identity = Identity(ids, digests_of(validator.bare_labels(row)))
+    identity = Identity(ids, digests_of(validator_of(ctx, replica).bare_labels(row)))
     if seen is not None:
         return await first_reply(ctx, replica, identity, [seen])
-    labels = validator.labels(row, tracked=True)
-    discounts, weights = factors(row, validator.config)
     try:
         told = codec.decode_tracked(blob or b"")
     except ValueError as error:
         raise ModelDown(f"model {replica.name}: {error}") from error
-    outside = validator.outside(row)
-    if outside is not None and told.served.outside is not None:
-        raise Invalid.of("served", "was sent with the prediction: leave it out")
-    rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights, outside=outside)
-    if not _adds_classes(validator, labels):
-        return await replica.inbox.submit(rows, identity.digests, prediction_id)
-    async with replica.growing():
-        if replica.row_plan is not plan:  # other requests have added classes or challengers
-            validator = validator_of(ctx, replica)
-            validator.labels(row, tracked=True)
-        reply = replica.inbox.submit(rows, identity.digests, prediction_id)
-        if _adds_classes(validator, labels):
-            await asyncio.wait([reply])
+
+    def read(validator: RowValidator) -> tuple[Rows, tuple[str, ...]]:
+        labels = validator.labels(row, tracked=True)
+        (discounts, weights), outside = factors(row, validator.config), validator.outside(row)
+        if outside is not None and told.served.outside is not None:
+            raise Invalid.of("served", "was sent with the prediction: leave it out")
+        rows = Rows(told.space, None, told.raw, labels, discounts, told.served, ids, weights=weights, outside=outside)
+        return rows, identity.digests
+
+    _, reply = await _queued(ctx, replica, size, read, prediction_id)
     return await reply
 
 

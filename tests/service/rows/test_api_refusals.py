@@ -4,7 +4,7 @@ import pytest
 
 from core.problems import Conflict, Invalid
 from service.runtime.rows.row_validation import RowValidator
-from tests.service.api_fixtures import problem
+from tests.service.api_fixtures import ROW, problem
 from tests.service.switches import overlapping, row
 
 WRONG = {"features": {"nobody": 1}, "id": "x"}
@@ -83,3 +83,53 @@ async def test_rows_that_are_right_take_one_step(api, steps, route):
                 steps.clear()
                 assert (await api.post(f"{path}/{route}", RIGHT[route]))["duplicate"]
                 assert ["rows", "head", *(["rows"] if steps.behind else []), "ids"] == steps
+
+
+@pytest.fixture(scope="module")
+async def pair(start):
+    """Two services on one store; the second one does not read on by itself."""
+    ahead, behind = await start(), await start()
+    behind.engine.follower._note = lambda *_: None  # notices and the sweep would find what others append
+    return ahead, behind
+
+
+CHANGES = {
+    "labels": ("PATCH", "", {"add_labels": ["LEFT"]}),
+    "learner": ("POST", "/challengers/other/promote", {"force": True}),
+}
+
+
+async def _changed_elsewhere(pair, change):
+    """A model that the first service has changed since it tracked a row; its path, and the id of that row."""
+    ahead, behind = pair
+    path = await ahead.learnt()
+    await ahead.ask("PUT", f"{path}/challengers/other", json={"algorithm": "gdfop"})
+    tracked = (await ahead.post(f"{path}/predict", {**ROW, "track": True}))["prediction_id"]
+    await behind.get(path)
+    method, route, body = CHANGES[change]
+    assert 200 == (await ahead.ask(method, f"{path}{route}", json=body)).status_code
+    return path, tracked
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize(
+    ("change", "label"), [("labels", {"label": "LEFT"}), ("learner", {"label": "UP", "discount": 0.9})]
+)
+async def test_what_another_service_has_allowed_is_learned(pair, change, label, tracked):
+    """A new label, or a discount for a new learner; with the row, or with the id of its tracked prediction."""
+    path, prediction_id = await _changed_elsewhere(pair, change)
+    row = {"prediction_id": prediction_id} if tracked else ROW
+    assert 4 == (await pair[1].post(f"{path}/feedback", {**row, **label}))["rows"]
+
+
+async def test_a_tracked_label_is_refused_at_the_head(api, steps):
+    """Like the label of a row; the prediction goes on waiting for a right one."""
+    path = await overlapping(api)
+    tracked = {
+        "prediction_id": (await api.post(f"{path}/predict", {"features": row(1), "track": True}))["prediction_id"]
+    }
+    steps.clear()
+    problem(await api.ask("POST", f"{path}/feedback", json={**tracked, "label": "LEFT"}), 422, "label")
+    assert ["head"] == steps
+    await api.post(f"{path}/feedback", {**tracked, "label": "UP"})
+    assert ["head"] == steps
