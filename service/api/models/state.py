@@ -223,6 +223,8 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
             replica, _ = await models.create(name, config)
             response.status_code = 201
         if not interchangeable(config, replica.model.config):
+            replica = await ctx.engine.replica(name, Freshness(strong=True))  # it may have been changed elsewhere
+        if not interchangeable(config, replica.model.config):
             raise _other_configuration(name, replica.model.config, config)
         return _replaced(replica, await take_over(ctx.engine.store.states, replica, body, "import"))
 

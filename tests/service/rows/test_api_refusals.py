@@ -133,3 +133,9 @@ async def test_a_tracked_label_is_refused_at_the_head(api, steps):
     assert ["head"] == steps
     await api.post(f"{path}/feedback", {**tracked, "label": "UP"})
     assert ["head"] == steps
+
+
+async def test_a_state_of_the_learner_that_another_service_has_promoted_is_imported(pair):
+    """The configurations are compared at the head of the log before an import is refused."""
+    path, _ = await _changed_elsewhere(pair, "learner")
+    await pair[1].imports(path, await pair[0].state(path), 200)
