@@ -258,8 +258,8 @@ class Unavailable(OnepassError):
 
     The service is stopping, and the request did not finish within ``ONEPASS_GRACE_S``, or memory was exhausted: the row
     may or may not have been learned. Or the snapshot before the promotion or deletion of a challenger could not be
-    written, or the service is so far behind the model's log that it cannot tell whether the rows are valid; then
-    nothing has changed.
+    written, the service is so far behind the model's log that it cannot tell whether the rows are valid, or the
+    features kept changing while it read them; then nothing has changed.
     - Behind a load balancer, send it to another service: ``/readyz`` is 503 on the one that is stopping.
     """
 

@@ -22,7 +22,7 @@ from core.features.labels import key
 from core.model import Model, read
 from core.problems import Problem
 from service.api.http import bodies
-from service.api.http.context import Context, Ctx
+from service.api.http.context import Context, Ctx, Fresh, ModelName
 from service.api.http.headers import LINES
 from service.api.http.media import JSON
 from service.api.http.problems import inference_problem
@@ -127,7 +127,7 @@ _HOW: dict[str, Any] = {
 
 @router.post(f"{AT}/infer", dependencies=PRESENT, **_HOW)
 @router.post(f"{MODEL}/infer", dependencies=[READ], **_HOW)
-async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: JsonLength = None) -> Response:
+async def infer(ctx: Ctx, request: Request, name: ModelName, fresh: Fresh, json_length: JsonLength = None) -> Response:
     """Predict rows that are sent as tensors.
 
     One input `features` of shape [rows, columns] in the model's order; or, if some features are not numbers, one input
@@ -139,14 +139,17 @@ async def infer(ctx: Ctx, request: Request, replica: ReadModel, json_length: Jso
     With `"parameters": {"track": true}` the prediction of one row is kept until its label arrives, under the `id` of
     the request or a generated one; that needs the scope `learn`. An id that is waiting or was used is 409.
     """
-    body = await bodies.read_body(request, ctx.engine.bounds.body_bytes_max)
     bounds = ctx.engine.bounds
+    body = await bodies.read_body(request, bounds.body_bytes_max)
+    replica = await ctx.engine.replica(name, fresh)  # after the body: the model may change while it arrives
     sent = Sent(body, JSON, {}, bounds.batch_rows_max, bounds.body_bytes_max)
     await ctx.budget.decode(request.scope, body, await in_thread_if_large(len(body), decoded_bytes, json_length, sent))
     asked = await ctx.reader.call_if_large(len(body), read_tensors, json_length, sent, replica.model)
     if asked.track:
-        ctx.keys.allow(request.scope[LINES], "learn", replica.name)
+        ctx.keys.allow(request.scope[LINES], "learn", name)
+    replicas = predict.attempts(ctx, replica)
     while True:  # until the rows are read with the features that the model has when it predicts them
+        replica = next(replicas)
         space, raw, first = await read_rows(ctx, replica, len(body), partial(rows_of, asked))
         if asked.track:
             return await _tracked(ctx, replica, asked, first, len(body))

@@ -71,13 +71,12 @@ async def feedback_row(ctx: Ctx, name: ModelName, request: RowRequest) -> bytes:
     """
     engine = ctx.engine
     body, key = await request.small_json(engine.bounds.body_bytes_max), request.lines.get(KEY)
-    replica = engine.models.at_hand(name)
-    if body is not None and replica is not None:
+    if body is not None and (replica := engine.models.at_hand(name)) is not None:
         reply = _plain(replica, body, key)
         if reply is not None:
             return _answer(await reply, engine.durability, replica.incarnation)
     ask, body = await read_row(ctx, request, body, _row)
-    size, replica = len(body), replica or await engine.replica(name)
+    size, replica = len(body), await engine.replica(name)  # after the body: the model may change while it arrives
     if key is None:
         identity = _identity_of(ask)
     else:

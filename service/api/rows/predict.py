@@ -1,6 +1,6 @@
 """POST /models/{name}/predict and /predict/batch: predictions, which change nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import methodcaller
 from typing import Any, TypeVar, cast
@@ -38,6 +38,7 @@ from service.api.schemas import (
     PredictRow,
     PredictSparse,
 )
+from service.errors import Unavailable
 from service.runtime import threads
 from service.runtime.replicas.replica import Replica
 from service.runtime.rows.row_plan import asked
@@ -53,6 +54,7 @@ ROW_FLOPS = 200.0
 EXPLAINED_FLOPS = 1e5
 """Assumed cost of one feature of an explanation: some 70 microseconds of Python and of small arrays."""
 EXPLAINED_ROWS = 2 * EVALUATIONS_MAX  # most rows that are predicted to explain one
+ATTEMPTS_MAX = 10  # how often rows are read: again whenever the features change before they are predicted
 
 
 @router.post(
@@ -76,16 +78,15 @@ async def predict_row(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fre
     (`sparse_dfop`) takes any names; an absent one is 0.
     """
     engine = ctx.engine
-    body, replica = await request.small_json(engine.bounds.body_bytes_max), engine.models.at_hand(name)
-    if body is not None and fresh is None and replica is not None:
+    body = await request.small_json(engine.bounds.body_bytes_max)
+    if body is not None and fresh is None and (replica := engine.models.at_hand(name)) is not None:
         answer = _plain(replica, body)
         if answer is not None:
             return _encode(answer)
     ask, body = await read_row(ctx, request, body, _row)
     if ask.track:
         ctx.keys.allow(request.scope[LINES], "learn", name)
-    if fresh is not None or replica is None:
-        replica = await engine.replica(name, fresh)
+    replica = await engine.replica(name, fresh)  # after the body: the model may change while it arrives
     return _encode(await predict_asked(ctx, replica, ask, len(body)))
 
 
@@ -107,7 +108,7 @@ async def predict_asked(
     level = level_of(ask.interval, replica.model.config.task)
     table = Table([ask.features], alone, served=None if ask.served is None else [ask.served])
     outside = tracking.outside_of(ctx, replica, table, bool(ask.track))
-    space, raw, prediction, served, explanation = await _predicted(ctx, replica, ask, table, size)
+    replica, space, raw, prediction, served, explanation = await _predicted(ctx, replica, ask, table, size)
     answer = _answer(replica, prediction, level)
     answer.explanation = explanation
     if served:
@@ -184,9 +185,14 @@ async def predict_many(
 
 async def _predicted(
     ctx: Context, replica: Replica, ask: PredictRow, table: Table, size: int
-) -> tuple[Space, Floats, Prediction, list[ServedPrediction], Explained | None]:
-    """Read, predict and explain a row in one space; starts again if the features changed in between."""
+) -> tuple[Replica, Space, Floats, Prediction, list[ServedPrediction], Explained | None]:
+    """Read, predict and explain a row in one space; starts again if the features changed in between.
+
+    Also returns the replica that did so.
+    """
+    replicas = attempts(ctx, replica)
     while True:
+        replica = next(replicas)
         space, raw = await read_rows(ctx, replica, size, methodcaller("prediction", table))
         model = replica.model
         flops = cost.flops_to_keep(model) if ask.track else cost.flops_to_predict(model.own, len(raw))
@@ -198,7 +204,18 @@ async def _predicted(
         else:
             found = work() if model.prediction_schema == space else None
         if found is not None:
-            return space, raw, *found
+            return replica, space, raw, *found
+
+
+def attempts(ctx: Context, replica: Replica) -> Iterator[Replica]:
+    """The replica for each attempt to read rows and to predict them in one space.
+
+    It is another one if the model has left memory and was loaded again. Raises as ``ModelCache.current``, and
+    ``Unavailable`` after ``ATTEMPTS_MAX``.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        yield ctx.engine.models.current(replica)
+    raise Unavailable(f"the features of model {replica.name} keep changing: send the request again")
 
 
 def _one(replica: Replica, raw: Floats, ask: PredictRow) -> tuple[Prediction, list[ServedPrediction], Explained | None]:
