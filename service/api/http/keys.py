@@ -232,11 +232,14 @@ def _words(text: str) -> list[str]:
 
 
 def _digest_of(secret: str) -> bytes:
-    if not secret.startswith(HASHED):
+    if not secret.startswith(HASHED.rstrip("$")):
         return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
     digits = secret.removeprefix(HASHED)
-    if re.fullmatch(r"[0-9a-fA-F]{64}", digits) is None:
-        raise ValueError(f"{HASHED} must be followed by the 64 hexadecimal digits of a SHA-256")
+    if re.fullmatch(r"[0-9a-fA-F]{64}", digits) is None:  # what a shell leaves of it could be guessed
+        raise ValueError(
+            f"{HASHED} must be followed by the 64 hexadecimal digits of a SHA-256; a shell replaces $ and what follows "
+            "it: use single quotes"
+        )
     return bytes.fromhex(digits)
 
 

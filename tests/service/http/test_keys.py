@@ -133,6 +133,13 @@ def test_keys_that_cannot_be_are_refused_at_the_start(text, tmp_path):
         build(Settings(api_keys=text, data_dir=tmp_path))
 
 
+@pytest.mark.parametrize("left", ["sha256", f"sha256{'a' * 63}", "sha256$", f"sha256$$1{'a' * 63}"])
+def test_what_a_shell_leaves_of_a_digest_is_no_secret(left):
+    """In double quotes it replaces $ and what follows; the rest would let everybody in who guesses it."""
+    with pytest.raises(ValueError, match="use single quotes"):
+        Keys(f"app:{left}:admin", 0, lambda: 0.0)
+
+
 def test_scopes_and_models_are_joined_by_plus():
     """The highest scope counts; any pattern lets a model in; blanks and empty items are passed over."""
     keys = Keys(" a:1:read+learn:x-*+y , ,b:2:read", 0, lambda: 0.0)
