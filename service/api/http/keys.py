@@ -291,9 +291,9 @@ class KeyFile:
 
     def _take(self, text: str) -> None:
         if text != self._known:
+            count = self._keys.replace(text)
             if self._path.stat().st_mode & stat.S_IROTH:
                 logger.warning("every user of this machine can read the keys: chmod o-r %s", self._path)
-            count = self._keys.replace(text)
             if self._known is not None:
                 expired = self._keys.expired
                 logger.info("keys reloaded: %d secrets are valid, %d have expired", count - expired, expired)

@@ -267,17 +267,23 @@ async def test_one_key_leaves_streams_to_others(start, monkeypatch):
     assert 200 == (await api.ask("HEAD", "/drift/stream", headers={"X-API-Key": "s2"})).status_code
 
 
+@pytest.mark.parametrize("text", ["a:s3cret:read", "a:s3cret:root"])
 @pytest.mark.parametrize(("mode", "warned"), [(0o644, 1), (0o604, 1), (0o640, 0), (0o600, 0)])
-async def test_a_file_of_keys_that_others_may_read_is_warned_of(tmp_path, caplog, mode, warned):
-    """Once for each content, without a word of it."""
+async def test_a_file_of_keys_that_others_may_read_is_warned_of(tmp_path, caplog, mode, warned, text):
+    """Once for each content, without a word of it; one that is wrong is mended first."""
     path = tmp_path / "keys"
-    path.write_text("a:s3cret:read")
+    path.write_text(text)
     path.chmod(mode)
     following = asyncio.create_task(KeyFile(path, Keys("a:s3cret:read", 0, lambda: 0.0), look_s=0.01).run())
 
     def said():
         return [line for line in caplog.messages if f"chmod o-r {path}" in line]
 
+    if text.endswith("root"):
+        await until(lambda: caplog.records)
+        await asyncio.sleep(0.1)
+        assert [] == said()
+        path.write_text("a:s3cret:read")
     await until(lambda: warned <= len(said()))
     await asyncio.sleep(0.1)
     following.cancel()
