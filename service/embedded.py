@@ -337,12 +337,15 @@ def _keep_others_out(data: Path) -> None:
     """Revoke other users' right to write to the data directory: they could replace what is in it.
 
     A volume of another user keeps its mode (in a container the group may need it); if everybody may write to it, a
-    warning says so.
+    warning says so. Group 0 may go on writing: it is that of administrators, and any user whom a container runs as is
+    in it, for whom the image opens /data to it.
     """
     found = data.stat()
-    if found.st_uid == os.getuid() and found.st_mode & 0o022:
-        data.chmod(found.st_mode & 0o7755)
-        logger.warning("others could write to the data directory %s; its mode is now %o", data, found.st_mode & 0o755)
+    others = found.st_mode & (0o002 if found.st_gid == 0 else 0o022)
+    if found.st_uid == os.getuid() and others:
+        mode = stat.S_IMODE(found.st_mode) & ~others
+        data.chmod(mode)
+        logger.warning("others could write to the data directory %s; its mode is now %o", data, mode & 0o777)
     elif found.st_mode & 0o002 and not found.st_mode & stat.S_ISVTX:
         logger.warning("every user can write to the data directory %s and replace its contents", data)
 

@@ -127,15 +127,32 @@ def test_nobody_else_can_reach_it(start, directory):
     assert 0 == (directory / "data").stat().st_mode & 0o077
 
 
+def made(data: Path, mode: int, group: int) -> Path:
+    """A data directory of this mode and group, which only root can choose."""
+    data.mkdir()
+    if os.getgid() != group:
+        if os.getuid() != 0:
+            pytest.skip("only root may give a directory to another group")
+        os.chown(data, -1, group)
+    data.chmod(mode)
+    return data
+
+
 def test_what_others_could_write_is_theirs_no_longer(start, directory, caplog):
     """A directory of this user that others may write to is mended, which is said; the log is the owner's alone."""
-    data = directory / "data"
-    data.mkdir()
-    data.chmod(0o777)
+    data = made(directory / "data", 0o777, os.getgid() or 12345)
     start()
     assert 0o755 == stat.S_IMODE(data.stat().st_mode)
     assert 0 == (data / "store.log").stat().st_mode & 0o077
     assert [f"others could write to the data directory {data}; its mode is now 755"] == caplog.messages
+
+
+@pytest.mark.parametrize(("mode", "kept", "said"), [(0o770, 0o770, 0), (0o777, 0o775, 1)])
+def test_group_0_may_write(start, directory, caplog, mode, kept, said):
+    """The image's own directory is as its Dockerfile makes it: nothing is changed, and a next user can use it."""
+    data = made(directory / "data", mode, 0)
+    start()
+    assert (kept, said) == (stat.S_IMODE(data.stat().st_mode), len(caplog.messages))
 
 
 @pytest.mark.parametrize("name", ["lock", "store.log"])
