@@ -18,12 +18,9 @@ import logging
 import os
 import re
 import shutil
-import signal
 import stat
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,6 +31,8 @@ from urllib.parse import quote
 from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+
+from service.store_process import ServerProcess, no_link
 
 logger = logging.getLogger(__name__)
 
@@ -48,18 +47,6 @@ START_TIMEOUT_S = 60.0  # how long loading the data may take
 _STOP_TIMEOUT_S = 10.0
 _ANSWER_S = 1.0
 _POLL_S = 0.02
-
-# Becomes the server. Linux sends SIGTERM when the thread that started this ends, hence the thread in `_Child`; if the
-# service has died before prctl was called, that signal would never come.
-_LAUNCH = """
-import ctypes, os, signal, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-if os.getppid() != int(sys.argv[1]):
-    sys.exit("the service has died")
-os.umask(0o077)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class CannotStart(RuntimeError):
@@ -83,7 +70,7 @@ class EmbeddedStore:
         self._socket = _socket_path(self._dir, socket_dir)
         self._lock: int | None = None
         self._log_begin = 0
-        self._child: _Child | None = None
+        self._child: ServerProcess | None = None
 
     def start(self) -> str:
         """Start the server and return its URL, at once if it runs already; ``CannotStart`` says what prevents it."""
@@ -159,7 +146,7 @@ class EmbeddedStore:
         lock = self._wait_for_orphan(deadline)
         try:
             self._log_begin = _shortened(self._dir / "store.log")
-            self._child = _Child([server, *self._options()], self._dir / "store.log", lock)
+            self._child = ServerProcess([server, *self._options()], self._dir / "store.log", lock)
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
         while not answers(self._socket):
@@ -215,57 +202,6 @@ class EmbeddedStore:
             said = (self._dir / "store.log").read_bytes()[self._log_begin :]
             lines = said.decode(errors="replace").splitlines()[-15:]
         return "\n".join(["the end of its log:", *lines])
-
-
-class _Child:
-    """The server process, and the thread that started it and lives as long."""
-
-    def __init__(self, command: list[str], log: Path, lock: int) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._started, self._ended = threading.Event(), threading.Event()
-        self._error: OSError | None = None
-        thread = threading.Thread(target=self._live, args=(command, log, lock), name="onepass-store", daemon=True)
-        thread.start()
-        self._started.wait()
-        if self._error is not None:
-            raise self._error
-
-    def alive(self) -> bool:
-        return not self._ended.is_set()
-
-    def stop(self, timeout_s: float) -> None:
-        """SIGTERM lets the server write and sync its file; SIGKILL is for one that hangs.
-
-        The signal is sent again and again: a server that cannot end at that moment forgets it.
-        """
-        assert self._process is not None
-        deadline = time.monotonic() + timeout_s
-        while self.alive():
-            left_s = deadline - time.monotonic()
-            self._process.send_signal(signal.SIGTERM if left_s > 0 else signal.SIGKILL)
-            self._ended.wait(min(0.5, left_s) if left_s > 0 else 0.5)
-
-    def _live(self, command: list[str], log: Path, lock: int) -> None:
-        try:
-            with open(log, "ab", opener=_no_link) as out:
-                self._process = _spawn(command, out.fileno(), lock)
-        except OSError as error:
-            self._error = error
-        self._started.set()
-        if self._process is not None:
-            self._process.wait()
-        self._ended.set()
-
-
-def _spawn(command: list[str], out: int, lock: int) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(  # noqa: S603  our own interpreter and a server we have looked up
-        [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command],
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=out,
-        pass_fds=(lock,),
-        start_new_session=True,  # Ctrl-C in the terminal stops the service, which stops the server last
-    )
 
 
 def answers(socket: Path, *command: str) -> bool:
@@ -350,14 +286,9 @@ def _keep_others_out(data: Path) -> None:
         logger.warning("every user can write to the data directory %s and replace its contents", data)
 
 
-def _no_link(path: str, flags: int) -> int:
-    """Open a file that is not a symbolic link; a new one is for this user alone."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
-
-
 def _locked(path: Path) -> int | None:
     """A descriptor that holds the lock on ``path`` until it is closed; None if another process holds the lock."""
-    descriptor = _no_link(str(path), os.O_RDWR | os.O_CREAT)
+    descriptor = no_link(str(path), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -183,9 +183,9 @@ SERVICE = """
 import sys, time
 from pathlib import Path
 from redis import Redis
-from service import embedded
+from service import embedded, store_process
 if sys.argv[2] == "orphan":
-    embedded._LAUNCH = embedded._LAUNCH.replace("ctypes.CDLL(None).prctl(1, signal.SIGTERM)", "pass")
+    store_process.LAUNCH = store_process.LAUNCH.replace("ctypes.CDLL(None).prctl(1, signal.SIGTERM)", "pass")
 with Redis.from_url(embedded.EmbeddedStore(Path(sys.argv[1]), "everysec").start()) as redis:
     for number in range(1000):
         redis.set(f"k{number}", number)
