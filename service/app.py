@@ -168,6 +168,11 @@ class Grace:
             self._begun = self._clock()
 
     @property
+    def begun(self) -> bool:
+        """Whether the service has been told to stop."""
+        return self._begun is not None
+
+    @property
     def left_s(self) -> float:
         """Seconds left."""
         return self._seconds if self._begun is None else max(0.0, self._begun + self._seconds - self._clock())
@@ -200,7 +205,9 @@ def build(
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))
         private, url = None, given or ""
         if not given:
-            private = EmbeddedStore(settings.data_dir, settings.durability, socket_dir=settings.socket_dir)
+            private = EmbeddedStore(
+                settings.data_dir, settings.durability, settings.socket_dir, lambda: grace is not None and grace.begun
+            )
             try:
                 url = await asyncio.to_thread(private.start)
             except CannotStart as error:

@@ -18,19 +18,19 @@ import logging
 import os
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
-from redis import Redis, RedisError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+import hiredis
 
 from service.store_process import ServerProcess, no_link
 
@@ -43,7 +43,8 @@ _LOG_BYTES_MAX = 1_000_000
 NO_SPACE = "No space left on device"
 """What a server logs when it cannot write; the statistics of the file system do not show a quota."""
 FREE_BYTES_MIN = 2**20
-START_TIMEOUT_S = 60.0  # how long loading the data may take
+START_TIMEOUT_S = 60.0  # how long a server may be silent; it may take as long as it needs to load its data
+LOADING_SAID_S = 10.0  # how often the log says how far it is
 _STOP_TIMEOUT_S = 10.0
 _ANSWER_S = 1.0
 _POLL_S = 0.02
@@ -60,46 +61,56 @@ class EmbeddedStore:
         data_dir: created if it does not exist.
         durability: whether an answer waits for the disk ("always"), or the last second's may be lost with the machine.
         socket_dir: where the server's socket is made, in its own directory; None: in ``data_dir``.
+        unwanted: whether the service has been told to stop, and a start should be given up.
     """
 
     def __init__(
-        self, data_dir: Path, durability: Literal["always", "everysec"], socket_dir: Path | None = None
+        self,
+        data_dir: Path,
+        durability: Literal["always", "everysec"],
+        socket_dir: Path | None = None,
+        unwanted: Callable[[], bool] = lambda: False,
     ) -> None:
         self._dir = Path(data_dir).absolute()
         self._durability = durability
         self._socket = _socket_path(self._dir, socket_dir)
+        self._unwanted = unwanted
+        self._turn = threading.RLock()  # a service may stop while another thread restarts its store
         self._lock: int | None = None
         self._log_begin = 0
         self._child: ServerProcess | None = None
 
     def start(self) -> str:
         """Start the server and return its URL, at once if it runs already; ``CannotStart`` says what prevents it."""
-        if self.alive():
+        with self._turn:
+            if self.alive():
+                return self.url
+            try:
+                self._take_directory()
+                self._launch()
+            except OSError as error:
+                self.stop()
+                where = f"the data directory {self._dir} (ONEPASS_DATA_DIR)"
+                raise CannotStart(f"{where} cannot be used: {error}") from error
+            except BaseException:
+                self.stop()
+                raise
             return self.url
-        try:
-            self._take_directory()
-            self._launch(time.monotonic() + START_TIMEOUT_S)
-        except OSError as error:
-            self.stop()
-            raise CannotStart(f"the data directory {self._dir} (ONEPASS_DATA_DIR) cannot be used: {error}") from error
-        except BaseException:
-            self.stop()
-            raise
-        return self.url
 
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         """Stop the server with its data safe on disk, and release the directory; may be called again.
 
         It is killed after ``timeout_s``; with "always", everything it has acknowledged is on disk even then.
         """
-        self._stop_child(timeout_s)
-        if self._lock is None:
-            return
-        if self._socket.parent != self._dir:
-            with suppress(OSError):
-                self._socket.parent.rmdir()
-        os.close(self._lock)
-        self._lock = None
+        with self._turn:
+            self._stop_child(timeout_s)
+            if self._lock is None:
+                return
+            if self._socket.parent != self._dir:
+                with suppress(OSError):
+                    self._socket.parent.rmdir()
+            os.close(self._lock)
+            self._lock = None
 
     def alive(self) -> bool:
         """Whether the server process runs."""
@@ -114,8 +125,9 @@ class EmbeddedStore:
 
     def restart(self) -> str:
         """Stop the server, if it still runs, and ``start`` it again; the directory stays ours meanwhile."""
-        self._stop_child()
-        return self.start()
+        with self._turn:
+            self._stop_child()
+            return self.start()
 
     def why(self) -> str:
         """Why the server died, as far as is known: a full disk, or the end of its log."""
@@ -141,29 +153,47 @@ class EmbeddedStore:
                 f"another service uses the data directory {self._dir}; give each service its own (ONEPASS_DATA_DIR)"
             )
 
-    def _launch(self, deadline: float) -> None:
+    def _launch(self) -> None:
         server = _find_server()
-        lock = self._wait_for_orphan(deadline)
+        lock = self._wait_for_orphan()
         try:
             self._log_begin = _shortened(self._dir / "store.log")
             self._child = ServerProcess([server, *self._options()], self._dir / "store.log", lock)
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
-        while not answers(self._socket):
-            if not self._child.alive():
-                raise CannotStart(f"{server} exited immediately; {self.why()}")
-            if time.monotonic() > deadline:
-                raise CannotStart(f"{server} was not ready after {START_TIMEOUT_S:g} s; {self._log_tail()}")
-            time.sleep(_POLL_S)
+        self._wait_until_loaded(server, self._child)
 
-    def _wait_for_orphan(self, deadline: float) -> int:
+    def _wait_until_loaded(self, server: str, child: ServerProcess) -> None:
+        """Wait for as long as the server says that it is loading; a silent one is given up."""
+        heard = said = time.monotonic()
+        while (found := _information(self._socket, "persistence")) is None or found["loading"] != "0":
+            now = time.monotonic()
+            if not child.alive():
+                raise CannotStart(f"{server} exited immediately; {self.why()}")
+            if found is not None:
+                heard = now
+                if now >= said + LOADING_SAID_S:
+                    said, done = now, float(found["loading_loaded_perc"])
+                    left_s = found["loading_eta_seconds"]
+                    logger.info("the private store is loading its data: %.0f %%, about %s s left", done, left_s)
+            if now > heard + START_TIMEOUT_S:
+                raise CannotStart(f"{server} was not ready after {START_TIMEOUT_S:g} s; {self._log_tail()}")
+            self._pause()
+
+    def _wait_for_orphan(self) -> int:
         """The server lock, once no server of an earlier service holds it."""
+        deadline = time.monotonic() + START_TIMEOUT_S
         while (lock := _locked(self._dir / "server.lock")) is None:
             if time.monotonic() > deadline:
                 raise CannotStart(f"the store server of an earlier service still uses {self._dir} and does not stop")
-            answers(self._socket, "SHUTDOWN", "NOSAVE")  # the dump is not used; the append-only file is synced anyway
-            time.sleep(_POLL_S)
+            ask(self._socket, "SHUTDOWN", "NOSAVE")  # the dump is not used; the append-only file is synced anyway
+            self._pause()
         return lock
+
+    def _pause(self) -> None:
+        if self._unwanted():
+            raise CannotStart("told to stop before the private store was ready; its data are unchanged")
+        time.sleep(_POLL_S)
 
     def _stop_child(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         if self._child is not None:
@@ -204,14 +234,29 @@ class EmbeddedStore:
         return "\n".join(["the end of its log:", *lines])
 
 
-def answers(socket: Path, *command: str) -> bool:
-    """Whether a server behind a socket answers a command, or a ping; one that is still loading its data does not."""
+def ask(path: Path, *command: str) -> Any:
+    """What a server behind a socket answers to a command, or to a ping; None: nothing, or that it cannot.
+
+    One that is loading its data only answers INFO, and only now and then. The client library would exchange several
+    messages with it first, and wait for each until then.
+    """
+    reader = hiredis.Reader(encoding="utf-8", errors="replace")
     try:
-        with Redis(unix_socket_path=str(socket), socket_timeout=_ANSWER_S, retry=Retry(NoBackoff(), 0)) as client:
-            client.execute_command(*(command or ("PING",)))
-    except (RedisError, OSError):
-        return False
-    return True
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_ANSWER_S)
+            connection.connect(str(path))
+            connection.sendall(hiredis.pack_command(command or ("PING",)))  # type: ignore[arg-type]  # as in node
+            while (answer := reader.gets()) is False and (more := connection.recv(4096)):
+                reader.feed(more)
+    except OSError:
+        return None
+    return None if answer is False or isinstance(answer, hiredis.HiredisError) else answer
+
+
+def _information(path: Path, section: str) -> dict[str, str] | None:
+    """A section of what the server behind a socket tells of itself, if it answers."""
+    text = ask(path, "INFO", section)
+    return None if text is None else dict(line.partition(":")[::2] for line in text.splitlines())
 
 
 def _find_server() -> str:

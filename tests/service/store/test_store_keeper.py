@@ -1,13 +1,21 @@
-"""A private store that keeps dying is started again after ever longer pauses, and what it dies of is said once."""
+"""A private store that keeps dying is started again after ever longer pauses, and what it dies of is said once.
+
+One that has much to load is waited for.
+"""
 
 import asyncio
 import logging
 import math
 import random
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from redis import Redis
 
 from service import embedded
 from service.embedded import CannotStart, EmbeddedStore
@@ -141,3 +149,53 @@ def test_what_a_store_died_of_is_told(monkeypatch, tmp_path: Path):
     log.write_text("")
     monkeypatch.setattr(embedded, "FREE_BYTES_MIN", 2**62)
     assert store.why().startswith("no space is left on the disk of")
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch) -> Path:
+    """A data directory that takes some four seconds to load, in which the server answers every fifth of a second."""
+    store = EmbeddedStore(tmp_path, "everysec")
+    with Redis.from_url(store.start()) as redis:
+        redis.eval("for key = 1, 15000 do redis.call('SET', key, key) end", 0)
+    store.stop()
+    options = EmbeddedStore._options
+    monkeypatch.setattr(EmbeddedStore, "_options", lambda self: [*options(self), "--key-load-delay", "200"])
+    return tmp_path
+
+
+def test_a_store_may_take_its_time_to_load(slow, monkeypatch, caplog):
+    """A server that says that it is loading is waited for, however long; the log tells how far it is."""
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(embedded, "START_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(embedded, "LOADING_SAID_S", 0.5)
+    store = EmbeddedStore(slow, "everysec")
+    for begin in (store.start, store.restart):
+        caplog.clear()
+        begun = time.monotonic()
+        with Redis.from_url(begin()) as redis:
+            assert 15000 == redis.dbsize()
+        assert time.monotonic() - begun > 2
+        done = [int(re.search(r"loading its data: (\d+) %, about \d+ s left", line)[1]) for line in caplog.messages]
+        assert len(done) > 1
+        assert 0 < done[0] < done[-1] < 100
+    store.stop()
+
+
+def test_a_store_that_loads_is_given_up_with_the_service(slow):
+    """At once; the next start finds the directory free and the data unchanged."""
+    unwanted = threading.Event()
+    store = EmbeddedStore(slow, "everysec", unwanted=unwanted.is_set)
+    with ThreadPoolExecutor(1) as threads:
+        started = threads.submit(store.start)
+        time.sleep(0.5)
+        begun = time.monotonic()
+        unwanted.set()
+        store.stop()
+        with pytest.raises(CannotStart, match="told to stop"):
+            started.result()
+    assert time.monotonic() - begun < 3
+    assert not store.alive()
+    unwanted.clear()
+    with Redis.from_url(store.start()) as redis:
+        assert 15000 == redis.dbsize()
+    store.stop()
