@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from core.numerics.linalg import single_threaded
+from service import memory_limit
 from service.api import routes
 from service.api.http import access_log
 from service.api.http.bodies import BodyBudget
@@ -205,9 +206,7 @@ def build(
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))
         private, url = None, given or ""
         if not given:
-            private = EmbeddedStore(
-                settings.data_dir, settings.durability, settings.socket_dir, lambda: grace is not None and grace.begun
-            )
+            private = _private_store(settings, grace)
             try:
                 url = await asyncio.to_thread(private.start)
             except CannotStart as error:
@@ -246,6 +245,20 @@ def build(
 
     spans = _spans()
     return create_app(lifespan, origins, settings.root_path, spans)
+
+
+def _private_store(settings: Settings, grace: Grace | None) -> EmbeddedStore:
+    limit = memory_limit.memory_limit()
+    room_mb = memory_limit.store_mb(settings.memory_budget_mb, settings.bodies_mb, limit)
+    if room_mb is not None:
+        logger.info("the private store may take %d MB: the memory of this container or unit is limited", room_mb)
+    return EmbeddedStore(
+        settings.data_dir,
+        settings.durability,
+        settings.socket_dir,
+        room_mb=room_mb,
+        unwanted=lambda: grace is not None and grace.begun,
+    )
 
 
 def _spans() -> Any:

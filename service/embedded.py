@@ -61,6 +61,7 @@ class EmbeddedStore:
         data_dir: created if it does not exist.
         durability: whether an answer waits for the disk ("always"), or the last second's may be lost with the machine.
         socket_dir: where the server's socket is made, in its own directory; None: in ``data_dir``.
+        room_mb: the memory that the data may take; further writes are refused. None: all that there is.
         unwanted: whether the service has been told to stop, and a start should be given up.
     """
 
@@ -69,12 +70,13 @@ class EmbeddedStore:
         data_dir: Path,
         durability: Literal["always", "everysec"],
         socket_dir: Path | None = None,
+        room_mb: int | None = None,
         unwanted: Callable[[], bool] = lambda: False,
     ) -> None:
         self._dir = Path(data_dir).absolute()
         self._durability = durability
         self._socket = _socket_path(self._dir, socket_dir)
-        self._unwanted = unwanted
+        self._room, self._unwanted = (room_mb or 0) * 2**20, unwanted
         self._turn = threading.RLock()  # a service may stop while another thread restarts its store
         self._lock: int | None = None
         self._log_begin = 0
@@ -161,12 +163,15 @@ class EmbeddedStore:
             self._child = ServerProcess([server, *self._options()], self._dir / "store.log", lock)
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
-        self._wait_until_loaded(server, self._child)
+        self._make_room(self._wait_until_loaded(server, self._child))
 
-    def _wait_until_loaded(self, server: str, child: ServerProcess) -> None:
-        """Wait for as long as the server says that it is loading; a silent one is given up."""
+    def _wait_until_loaded(self, server: str, child: ServerProcess) -> int:
+        """Wait for as long as the server says that it is loading; a silent one is given up.
+
+        Returns the bytes that its data take.
+        """
         heard = said = time.monotonic()
-        while (found := _information(self._socket, "persistence")) is None or found["loading"] != "0":
+        while (found := _information(self._socket)) is None or found["loading"] != "0":
             now = time.monotonic()
             if not child.alive():
                 raise CannotStart(f"{server} exited immediately; {self.why()}")
@@ -179,6 +184,18 @@ class EmbeddedStore:
             if now > heard + START_TIMEOUT_S:
                 raise CannotStart(f"{server} was not ready after {START_TIMEOUT_S:g} s; {self._log_tail()}")
             self._pause()
+        return int(found["used_memory"])
+
+    def _make_room(self, held: int) -> None:
+        """Let a server that already holds more than it may keep that: what is deleted then makes room for feedback."""
+        if self._room and held > self._room:
+            logger.warning(
+                "the private store holds %d MB, but the memory limit of this container or unit leaves it %d MB: it may "
+                "not grow; raise the limit or delete models",
+                held // 2**20,
+                self._room // 2**20,
+            )
+            ask(self._socket, "CONFIG", "SET", "maxmemory", str(held))
 
     def _wait_for_orphan(self) -> int:
         """The server lock, once no server of an earlier service holds it."""
@@ -214,6 +231,7 @@ class EmbeddedStore:
             "aof-load-truncated": "yes",
             # Plain commands: Redis can read what Valkey has written, and the other way round, if PATH changes.
             "aof-use-rdb-preamble": "no",
+            "maxmemory": str(self._room),
             "maxmemory-policy": "noeviction",
             # The file is rewritten when it has doubled; meanwhile the old and the new one both take space.
             "auto-aof-rewrite-percentage": "100",
@@ -253,9 +271,9 @@ def ask(path: Path, *command: str) -> Any:
     return None if answer is False or isinstance(answer, hiredis.HiredisError) else answer
 
 
-def _information(path: Path, section: str) -> dict[str, str] | None:
-    """A section of what the server behind a socket tells of itself, if it answers."""
-    text = ask(path, "INFO", section)
+def _information(path: Path) -> dict[str, str] | None:
+    """What the server behind a socket tells of itself, if it answers."""
+    text = ask(path, "INFO")
     return None if text is None else dict(line.partition(":")[::2] for line in text.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""The memory that a container or another control group may take, the models' share of it, and what is given back.
+"""The memory that a container or another control group may take, the shares in it, and what is given back.
 
     PROC/self/cgroup       0::/GROUP (version 2), N:memory:/GROUP (version 1)
     CGROUPS/GROUP/memory.max, CGROUPS/memory/GROUP/memory.limit_in_bytes
@@ -15,11 +15,13 @@ from pathlib import Path
 
 CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 RESERVED_MB = 512  # for everything but models: the process itself, its private store, request bodies and queues
-REST_MB = 256  # the least reserve: a service at rest takes some 180 MB, small requests little more
+REST_MB = 256  # the least reserve: a service at rest takes AT_REST_MB, small requests little more
+AT_REST_MB = 180
 LIMIT_MIN_MB = 384
 BODIES_SHARE = 12
 """Bodies and answers get one part in this many of a limit. Of 1536 MB that is 128; with 1024 for models, 180 for what
 bodies are decoded to and 180 for the process, that is all of it."""
+STORE_SHARE = 16  # a private store gets one part in this many of a limit at least
 MAPPED_BYTES = 2**20  # blocks of this size get their own pages, which go back to the system when they are freed
 MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h has them
 MADV_DONTNEED = 4  # as mman.h has it
@@ -60,6 +62,17 @@ def budget_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
 def bodies_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
     """The memory for bodies and answers, in MB: as wanted, unless a ``limit`` in bytes lowers a default."""
     return wanted_mb if given or limit is None else min(wanted_mb, limit // 2**20 // BODIES_SHARE)
+
+
+def store_mb(models_mb: int, bodies_mb: int, limit: int | None) -> int | None:
+    """The memory for the data of a private store, in MB; None: there is no limit.
+
+    That is half of what the others leave: while the store rewrites its file, what changes takes its memory twice.
+    """
+    if limit is None:
+        return None
+    limit_mb = limit // 2**20
+    return max((limit_mb - models_mb - bodies_mb - AT_REST_MB) // 2, limit_mb // STORE_SHARE)
 
 
 def return_memory() -> None:

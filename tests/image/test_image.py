@@ -45,6 +45,7 @@ def test_it_serves_with_the_least_that_it_needs(containers: Containers, data: st
         log = service.log()
         assert "kernels for" in log
         assert "models may take 128 MB" in log
+        assert "store may take 81 MB" in log
         assert [] == [
             line for line in log.splitlines() if "compiling" in line or "[warning" in line or "[error" in line
         ]

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from service import memory_limit
+from service.app import build
 from service.client import app, serving
-from service.memory_limit import TooSmall, bodies_mb, budget_mb
+from service.memory_limit import TooSmall, bodies_mb, budget_mb, store_mb
+from service.settings import Settings
 from tests.service.api_fixtures import DFOP, columnar
 
 MB = 2**20
@@ -73,6 +75,27 @@ def test_bodies_get_a_twelfth_of_the_limit() -> None:
         bodies_mb(256, False, 384 * MB),
     )
     assert (256, 16) == (bodies_mb(256, True, 1536 * MB), bodies_mb(16, False, 1536 * MB))
+
+
+@pytest.mark.parametrize(
+    ("expected", "models", "bodies", "limited"),
+    [(None, 1024, 256, None), (1318, 1024, 256, 4096), (102, 1024, 128, 1536), (38, 96, 32, 384), (64, 768, 85, 1024)],
+)
+def test_a_private_store_gets_half_of_what_is_left(expected: int, models: int, bodies: int, limited: int) -> None:
+    """The other half is for the copy of what changes during a rewrite; a sixteenth of the limit at least."""
+    assert expected == store_mb(models, bodies, None if limited is None else limited * MB)
+
+
+async def test_a_private_store_keeps_to_the_limit(
+    tmp_path: Path, own_settings: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It refuses writes instead of growing until the system kills it."""
+    monkeypatch.setattr(memory_limit, "memory_limit", lambda: 1536 * MB)
+    app = build(Settings(data_dir=tmp_path, memory_budget_mb=1024, bodies_mb=128))
+    async with app.router.lifespan_context(app):
+        (bound,) = await app.context.engine.store.connection.ask(("CONFIG", "GET", "maxmemory*"))
+    found = dict(zip(bound[::2], bound[1::2], strict=True))
+    assert (str(102 * MB).encode(), b"noeviction") == (found[b"maxmemory"], found[b"maxmemory-policy"])
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from redis import Redis
+from redis.exceptions import OutOfMemoryError
 
 from service import embedded
 from service.embedded import CannotStart, EmbeddedStore
@@ -153,10 +154,10 @@ def test_what_a_store_died_of_is_told(monkeypatch, tmp_path: Path):
 
 @pytest.fixture
 def slow(tmp_path: Path, monkeypatch) -> Path:
-    """A data directory that takes some four seconds to load, in which the server answers every fifth of a second."""
+    """A data directory that takes some three seconds to load, in which the server answers every fifth of a second."""
     store = EmbeddedStore(tmp_path, "everysec")
     with Redis.from_url(store.start()) as redis:
-        redis.eval("for key = 1, 15000 do redis.call('SET', key, key) end", 0)
+        redis.eval("for key = 1, 10000 do redis.call('SET', key, key) end", 0)
     store.stop()
     options = EmbeddedStore._options
     monkeypatch.setattr(EmbeddedStore, "_options", lambda self: [*options(self), "--key-load-delay", "200"])
@@ -173,7 +174,7 @@ def test_a_store_may_take_its_time_to_load(slow, monkeypatch, caplog):
         caplog.clear()
         begun = time.monotonic()
         with Redis.from_url(begin()) as redis:
-            assert 15000 == redis.dbsize()
+            assert 10000 == redis.dbsize()
         assert time.monotonic() - begun > 2
         done = [int(re.search(r"loading its data: (\d+) %, about \d+ s left", line)[1]) for line in caplog.messages]
         assert len(done) > 1
@@ -197,5 +198,24 @@ def test_a_store_that_loads_is_given_up_with_the_service(slow):
     assert not store.alive()
     unwanted.clear()
     with Redis.from_url(store.start()) as redis:
-        assert 15000 == redis.dbsize()
+        assert 10000 == redis.dbsize()
+    store.stop()
+
+
+def test_a_store_that_holds_more_than_it_may_is_still_used(tmp_path, caplog):
+    """After a restart with a smaller limit it warns and does not grow; what is deleted makes room."""
+    store = EmbeddedStore(tmp_path, "everysec", room_mb=64)
+    with Redis.from_url(store.start()) as redis:
+        redis.mset({f"k{number}": "x" * 2**20 for number in range(16)})
+        assert {"maxmemory": str(64 * 2**20)} == redis.config_get("maxmemory")
+    store.stop()
+    assert [] == caplog.messages
+    store = EmbeddedStore(tmp_path, "everysec", room_mb=8)
+    with Redis.from_url(store.start()) as redis:
+        assert re.search(r"holds \d\d MB, but .* leaves it 8 MB: it may not grow", caplog.text)
+        with pytest.raises(OutOfMemoryError):
+            redis.set("more", "x")
+        assert 3 == redis.delete("k0", "k1", "k2")
+        assert redis.set("more", "x")
+        assert 14 == redis.dbsize()
     store.stop()
