@@ -1,12 +1,20 @@
 """Common to all pages: no foreign resources, colours, the key, the state of the service."""
 
 import asyncio
+import contextlib
 import re
+from collections.abc import AsyncIterator
 
+import httpx
 import pytest
 from playwright.async_api import expect
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
-from tests.browser.prefix import proxied
+from tests.service.local_server import LocalServer, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -77,6 +85,27 @@ async def test_an_unreachable_service_is_reported(visits):
     await page.context.set_offline(True)
     await expect(page.get_by_role("status").filter(has_text=re.compile("^Unreachable$"))).to_be_visible(timeout=30_000)
     await expect(page.locator("#health dd")).to_have_text(["Unreachable", "Unknown", "Unknown", "– entries", "–"])
+
+
+@contextlib.asynccontextmanager
+async def proxied(url: str, prefix: str) -> AsyncIterator[str]:
+    """Run a proxy that serves a service under a prefix, which it strips, and yield its address.
+
+    The prefix has a leading slash and no trailing one; the service does not know it.
+    """
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+
+        async def forward(request: Request) -> StreamingResponse:
+            there = httpx.URL(url, path=f"/{request.path_params['path']}", query=request.url.query.encode())
+            sent = httpx.Request(request.method, there, headers=request.headers.raw, content=await request.body())
+            answer = await client.send(sent, stream=True)
+            close = BackgroundTask(answer.aclose)
+            return StreamingResponse(answer.aiter_raw(), answer.status_code, answer.headers, background=close)
+
+        methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+        app = Starlette(routes=[Route(f"{prefix}/{{path:path}}", forward, methods=methods)])
+        async with running(LocalServer(app)) as server:
+            yield f"http://127.0.0.1:{server.port}{prefix}"
 
 
 async def test_pages_work_behind_a_proxy_with_a_prefix(visits, api, url):
