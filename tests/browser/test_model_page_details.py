@@ -226,24 +226,6 @@ async def test_a_row_as_json_is_refused_and_kept_where_it_is_entered(look):
     assert 2.5 == json.loads(await area.input_value())["size"]
 
 
-async def test_the_label_of_overdue_rows_is_a_setting(visits, api):
-    """It is shown as it is, and sent as a label or, where the field is left empty, as the word drop."""
-    labels_due = {"after_s": 60, "then": {"label": True}}
-    body = {"task": "classification", "algorithm": "dfop", "labels": [True, False], "labels_due": labels_due}
-    api.put("/models/page-due", json={**body, "features": ["a"]}).raise_for_status()
-    page = await drawn(visits, "page-due")
-    await tab(page, "Settings")
-    await page.get_by_text("Change settings").click()
-    then = page.locator("[data-path='labels_due.then']").get_by_role("textbox")
-    await expect(then).to_have_value("true")
-    for entered, sent in (("false", {"label": False}), ("", "drop")):
-        await then.fill(entered)
-        await page.get_by_role("button", name="Change", exact=True).click()
-        await expect(page.get_by_text("Changed: labels_due.")).to_be_visible()
-        assert {"after_s": 60, "then": sent} == api.get("/models/page-due").json()["config"]["labels_due"]
-        await expect(then).to_have_value(entered)
-
-
 async def test_an_observer_is_compared_with_simple_rules_and_offers_no_prediction(visits, api):
     """Its score is that of the model outside, no baseline of itself; it has no weights and takes no challengers."""
     body = {"task": "classification", "algorithm": "observer", "features": ["a"], "labels": ["yes", "no"]}

@@ -75,7 +75,9 @@ export function configuration(model, place) {
 function fieldsOf({ properties, $defs: defs }, { config, info }) {
     const classes = config.task === "classification";
     const labels = labelsOf({ config, info });
-    const known = { class_costs: labels.slice(0, LABELS_MAX), add_labels: labels, retire_labels: labels };
+    const costs = Object.keys(config.class_costs ?? {}); // all of them: what is sent replaces them all
+    const priced = [...new Set([...costs, ...labels.map(String)])].slice(0, Math.max(LABELS_MAX, costs.length));
+    const known = { class_costs: priced, add_labels: labels, retire_labels: labels };
     known["labels_due.then"] = classes ? labels : [0];
     const possible = { class_costs: classes, retire_labels: classes, add_categories: false };
     possible.add_labels = classes && config.labels;

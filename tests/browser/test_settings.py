@@ -1,0 +1,58 @@
+"""The forms of the settings and of a new challenger: what they offer, and what they send."""
+
+import json
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.model_pages import drawn, tab
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+CLASSES = {"task": "classification", "algorithm": "dfop", "features": ["a"]}
+
+
+async def settings(visits, api, name, **config):
+    """The page of a new model, its settings unfolded."""
+    api.put(f"/models/{name}", json={**CLASSES, **config}).raise_for_status()
+    page = await drawn(visits, name)
+    await tab(page, "Settings")
+    await page.get_by_text("Change settings").click()
+    return page
+
+
+async def change(page):
+    """Press the button; returns what is sent."""
+    async with page.expect_request(lambda sent: sent.method == "PATCH") as sent:
+        await page.get_by_role("button", name="Change", exact=True).click()
+    return json.loads((await sent.value).post_data)
+
+
+async def test_no_cost_is_lost_when_another_one_changes(visits, api):
+    """Costs of labels that no row has had yet, or beyond the labels offered, are in the form and stay."""
+    unseen = await settings(visits, api, "set-unseen", class_costs={"fraud": 10})
+    await unseen.get_by_label("fraud", exact=True).fill("11")
+    assert {"class_costs": {"fraud": 11}} == await change(unseen)
+    labels = [f"k{at:02}" for at in range(60)]
+    many = await settings(visits, api, "set-many", labels=labels, class_costs={"k01": 2, "k55": 50})
+    await expect(many.locator("[data-path^='class_costs.']")).to_have_count(50)
+    await many.get_by_label("k02", exact=True).fill("3")
+    assert {"class_costs": {"k01": 2, "k55": 50, "k02": 3}} == await change(many)
+    costs = dict.fromkeys(labels[5:], 4)
+    dear = await settings(visits, api, "set-dear", labels=labels, class_costs=costs)
+    await dear.get_by_label("k59", exact=True).fill("5")
+    assert {"class_costs": costs | {"k59": 5}} == await change(dear)
+
+
+async def test_the_label_of_overdue_rows_is_a_setting(visits, api):
+    """It is shown as it is, and sent as a label or, where the field is left empty, as the word drop."""
+    labels_due = {"after_s": 60, "then": {"label": True}}
+    page = await settings(visits, api, "set-due", labels=[True, False], labels_due=labels_due)
+    then = page.locator("[data-path='labels_due.then']").get_by_role("textbox")
+    await expect(then).to_have_value("true")
+    for entered, sent in (("false", {"label": False}), ("", "drop")):
+        await then.fill(entered)
+        await change(page)
+        await expect(page.get_by_text("Changed: labels_due.")).to_be_visible()
+        assert {"after_s": 60, "then": sent} == api.get("/models/set-due").json()["config"]["labels_due"]
+        await expect(then).to_have_value(entered)
