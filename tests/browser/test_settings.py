@@ -44,6 +44,13 @@ async def test_no_cost_is_lost_when_another_one_changes(visits, api):
     assert {"class_costs": costs | {"k59": 5}} == await change(dear)
 
 
+async def test_names_of_a_list_stay_as_they_are_when_another_one_is_added(visits, api):
+    """Spaces around a new name are left out; those of a name that is ignored already are part of it."""
+    page = await settings(visits, api, "set-ignored", ignore=["id", " pad"])
+    await page.get_by_label("Ignore").fill("id\n pad\n row ")
+    assert {"ignore": ["id", " pad", "row"]} == await change(page)
+
+
 async def test_the_label_of_overdue_rows_is_a_setting(visits, api):
     """It is shown as it is, and sent as a label or, where the field is left empty, as the word drop."""
     labels_due = {"after_s": 60, "then": {"label": True}}

@@ -181,10 +181,11 @@ function labelOr({ anyOf: [{ const: word }] }, value, known) {
     return { input, value: () => (input.value === "" ? word : { label: typed(input.value, known) }) };
 }
 
-/** A list, one value per line. */
+/** A list, one value per line; spaces around a value stay where it was there before. */
 function lines(_, value = [], known) {
     const input = h("textarea.short", { spellcheck: "false", value: value.join("\n"), placeholder: "one per line" });
-    const all = () => input.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const kept = (line) => (value.includes(line) ? line : line.trim());
+    const all = () => input.value.split("\n").map(kept).filter(Boolean);
     return { input, value: () => all().map((line) => typed(line, known)) };
 }
 
