@@ -63,3 +63,13 @@ async def test_the_label_of_overdue_rows_is_a_setting(visits, api):
         await expect(page.get_by_text("Changed: labels_due.")).to_be_visible()
         assert {"after_s": 60, "then": sent} == api.get("/models/set-due").json()["config"]["labels_due"]
         await expect(then).to_have_value(entered)
+
+
+async def test_labels_are_added_where_they_are_declared(visits, api):
+    """Without declared labels every row may bring one, and the service refuses to add any."""
+    page = await settings(visits, api, "set-open")
+    await expect(page.get_by_label("Retire labels")).to_be_visible()
+    await expect(page.get_by_label("Add labels")).to_have_count(0)
+    page = await settings(visits, api, "set-declared", labels=["ok", "late"])
+    await page.get_by_label("Add labels").fill("lost")
+    assert {"add_labels": ["lost"]} == await change(page)

@@ -80,7 +80,7 @@ function fieldsOf({ properties, $defs: defs }, { config, info }) {
     const known = { class_costs: priced, add_labels: labels, retire_labels: labels };
     known["labels_due.then"] = classes ? labels : [0];
     const possible = { class_costs: classes, retire_labels: classes, add_categories: false };
-    possible.add_labels = classes && config.labels;
+    possible.add_labels = Boolean(config.labels); // labels that are not declared need no adding
     const names = Object.keys(properties).filter((name) => possible[name] ?? true);
     const valueOf = (name) => config[name] ?? null;
     const made = names.map((name) => [name, entry(name, properties[name], { value: valueOf(name), defs, known })]);
