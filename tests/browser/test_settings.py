@@ -73,3 +73,17 @@ async def test_labels_are_added_where_they_are_declared(visits, api):
     page = await settings(visits, api, "set-declared", labels=["ok", "late"])
     await page.get_by_label("Add labels").fill("lost")
     assert {"add_labels": ["lost"]} == await change(page)
+
+
+async def test_each_choice_is_a_value(visits, api):
+    """There is none without a name; the present one, or else the default, is chosen."""
+    page = await settings(visits, api, "set-choices", on_drift="reset")
+    on_drift = page.get_by_label("On drift")
+    await expect(on_drift.get_by_role("option")).to_have_text(["report", "reset", "forget"])
+    await expect(on_drift.locator("option:checked")).to_have_text("reset")
+    await tab(page, "Challengers")
+    await page.get_by_text("Add a challenger").click()
+    for name, default, choices in (("Size", "medium", 3), ("Promote", "never", 2)):
+        await expect(page.get_by_label(name).get_by_role("option")).to_have_count(choices)
+        await expect(page.get_by_label(name).locator("option:checked")).to_have_text(default)
+    assert "" not in await page.get_by_label("Algorithm").get_by_role("option").all_text_contents()

@@ -104,7 +104,7 @@ export function entry(path, schema, given = {}) {
     if (own.properties) return whole(path, own, given, nameOf);
     if (own.additionalProperties) return pairs(path, own, value ?? {});
     const made = own.type === "array" ? lines : own.anyOf?.[0].const ? labelOr : scalar;
-    const control = made(own, value ?? undefined, known[path] ?? []);
+    const control = made(own, value ?? undefined, known[path]);
     return { element: field(label, control.input, { path, help: about(own) }), value: control.value };
 }
 
@@ -176,13 +176,13 @@ function pairs(path, schema, value) {
 }
 
 /** A label, or the word that stands for none, where nothing is entered. */
-function labelOr({ anyOf: [{ const: word }] }, value, known) {
+function labelOr({ anyOf: [{ const: word }] }, value, known = []) {
     const input = textInput({ value: value?.label ?? "", placeholder: word });
     return { input, value: () => (input.value === "" ? word : { label: typed(input.value, known) }) };
 }
 
 /** A list, one value per line; spaces around a value stay where it was there before. */
-function lines(_, value = [], known) {
+function lines(_, value = [], known = []) {
     const input = h("textarea.short", { spellcheck: "false", value: value.join("\n"), placeholder: "one per line" });
     const kept = (line) => (value.includes(line) ? line : line.trim());
     const all = () => input.value.split("\n").map(kept).filter(Boolean);
