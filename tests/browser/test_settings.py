@@ -87,3 +87,22 @@ async def test_each_choice_is_a_value(visits, api):
         await expect(page.get_by_label(name).get_by_role("option")).to_have_count(choices)
         await expect(page.get_by_label(name).locator("option:checked")).to_have_text(default)
     assert "" not in await page.get_by_label("Algorithm").get_by_role("option").all_text_contents()
+
+
+async def test_challengers_are_read_again_after_new_costs(visits, api):
+    """Costs restart their comparison; the page shows that although it knows of the change already."""
+    api.put("/models/set-costly", json=CLASSES | {"labels": ["ok", "late"]}).raise_for_status()
+    api.put("/models/set-costly/challengers/other", json={"algorithm": "vigo"}).raise_for_status()
+    rows = {"columns": ["a"], "data": [[at % 7] for at in range(60)], "labels": ["ok", "late", "ok"] * 20}
+    api.post("/models/set-costly/feedback/batch", json=rows).raise_for_status()
+    page = await drawn(visits, "set-costly")
+    difference = page.locator("tr[data-challenger=other] .num").last
+    await tab(page, "Challengers")
+    await expect(difference).to_contain_text(" to ")
+    await tab(page, "Settings")
+    await page.get_by_text("Change settings").click()
+    await page.get_by_label("Class costs").check()
+    await page.get_by_label("late", exact=True).fill("20")
+    await change(page)
+    await tab(page, "Challengers")
+    await expect(difference).to_contain_text("0 rows")

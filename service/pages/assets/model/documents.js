@@ -45,7 +45,9 @@ export class ModelDocuments {
 
     /** Look at what a new version may have changed, and at the rest now and then; at everything after a failure. */
     async look(signal) {
-        const changed = await this.read("model", { signal });
+        await this.read("model", { signal });
+        const changed = this.texts.model !== this.seen; // perhaps by an action of this page, which has read it
+        this.seen = this.texts.model;
         const { phase, info } = this.docs.model;
         const space = JSON.stringify([phase, info.features]);
         const names = ["drift", IN_TURN[this.looks++ % IN_TURN.length]];
@@ -76,19 +78,18 @@ export class ModelDocuments {
         await this.refresh(...names);
     }
 
-    /** Ask for a document; whether it is another one than before. */
+    /** Ask for a document, and take it if it is another one than before. */
     async read(name, { signal } = {}) {
         const headers = this.tags[name] ? { "If-None-Match": this.tags[name] } : {};
         const asked = request(this.path(BELOW[name]), { signal, headers });
         const answer = await asked.catch((error) => this.refused(name, error));
-        if (!answer || answer.status === 304) return false;
+        if (!answer || answer.status === 304) return;
         const data = await answer.json();
         this.tags[name] = answer.headers.get("ETag");
         const text = JSON.stringify(name === "model" ? data : { ...data, version: null });
-        if (signal?.aborted || this.texts[name] === text) return false;
+        if (signal?.aborted || this.texts[name] === text) return;
         this.texts[name] = text;
         this.take(name, data);
-        return true;
     }
 
     refused(name, error) {
