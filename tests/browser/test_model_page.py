@@ -256,6 +256,32 @@ async def test_the_first_click_on_predict_works(look, api):
     await expect(page.locator(".prediction-value")).to_be_visible()
 
 
+async def test_a_value_that_is_no_number_or_time_is_neither_predicted_nor_taught(look, api):
+    """To scripts, such a field is empty: what is wrong is said there, unless the row is entered as JSON."""
+    body = {"task": "classification", "algorithm": "dfop", "labels": ["yes", "no"], "missing": "mean"}
+    body["features"] = ["a", {"name": "t", "type": "time"}]
+    api.put("/models/seen-unreadable", json=body).raise_for_status()
+    page = await look("seen-unreadable", statuses=[422])
+    sent = []
+    page.on("request", lambda request: request.method == "POST" and sent.append(request.url))
+    number = page.get_by_label("a", exact=True)
+    await number.press_sequentially("1-2e")
+    for name in ("Predict", "Teach: yes"):
+        await page.get_by_role("button", name=name, exact=True).click()
+        await expect(number).to_be_focused()
+        await expect(page.locator("[data-path='features.a'] .error")).to_have_text("Enter a number")
+    assert [] == sent
+    await page.get_by_role("button", name="JSON", exact=True).click()
+    await page.get_by_role("button", name="Teach: yes").click()
+    await expect(page.get_by_text("Learned, as row 1.")).to_be_visible()
+    await page.get_by_role("button", name="Form", exact=True).click()
+    await number.fill("1")
+    await page.get_by_label("t", exact=True).fill("12024-01-01T00:00:00")
+    await page.get_by_role("button", name="Teach: no").click()
+    await expect(page.locator("[data-path='features.t'] .error")).to_contain_text("is not a time")
+    assert 1 == api.get("/models/seen-unreadable").json()["rows"]
+
+
 async def test_a_new_classification_by_auto_predicts_that_no_label_is_known_yet(look, api):
     """So do its experts, which have no probabilities before the first label."""
     api.put("/models/seen-blank", json={"task": "classification", "features": ["a"]}).raise_for_status()

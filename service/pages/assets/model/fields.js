@@ -83,7 +83,8 @@ export function scalar(schema, value, none) {
     const step = ofNumbers ? "any" : kind === "text" ? null : "1";
     const input = textInput({ type: kind, step, value: value ?? "", placeholder: usual ?? "" });
     const read = (text) => {
-        if (kind === "datetime-local") return new Date(text).toISOString();
+        // A year of five digits is no time for a script, and the service says so of its text.
+        if (kind === "datetime-local") return Number.isNaN(Date.parse(text)) ? text : new Date(text).toISOString();
         return ofNumbers || (anyOf && Number.isFinite(Number(text))) ? Number(text) : text;
     };
     return { input, value: () => (input.value === "" ? undefined : read(input.value)) };

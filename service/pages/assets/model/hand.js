@@ -23,7 +23,7 @@ export class Hand {
         this.levelField = field("Interval", this.level, { path: "interval" });
         this.track = h("input", { type: "checkbox" });
         this.call = h("pre", { tabindex: "0", role: "region", "aria-label": "The curl command" });
-        const predict = h("button.button.primary", { type: "submit" }, "Predict");
+        const predict = h("button.button.primary", { type: "submit", formnovalidate: "" }, "Predict");
         const asked = actionForm(".stack", predict, () => this.predict(), this.said,
             h("div.row", h("span.muted.small.grow", "A row with the current features"), this.form.modes.element),
             this.form.element,

@@ -63,7 +63,7 @@ export class RowForm {
         return entered(this.controls.map((own) => [own.name, own]));
     }
 
-    /** The row as the API takes it; null where a value lacks or the JSON cannot be read, which is said at the field. */
+    /** The row as the API takes it; null where a value lacks or cannot be read, which is said at its field. */
     row() {
         if (this.areaField.hidden) {
             const lacking = this.controls.filter((own) => own.lacks());
@@ -104,7 +104,7 @@ function control(feature, needed = false) {
         if (!touched && type === "numeric") input.value = short(mean);
     };
     const lacks = () => {
-        const lacking = needed && value() === undefined;
+        const lacking = !input.validity.valid || (needed && value() === undefined); // not a number: it has no value
         element.refuse(lacking ? `Enter a ${type === "numeric" ? "number" : type === "time" ? "time" : "text"}` : null);
         return lacking;
     };
