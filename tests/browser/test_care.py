@@ -39,6 +39,26 @@ async def test_a_model_is_created_from_a_file(visits, api, axe, tmp_path):
     assert ["calls", "visits"] == [one if isinstance(one, str) else one["name"] for one in found["info"]["features"]]
 
 
+async def test_a_file_is_never_taught_to_a_model_that_has_rows(visits, api, tmp_path):
+    """A copy is at version 0, an imported model at its first version: both are no new models."""
+    file = tmp_path / "more.csv"
+    file.write_text("calls,visits,label\n1,2,leaves\n")
+    body = {"columns": ["calls", "visits"], "data": [row[:2] for row in ROWS], "labels": [row[2] for row in ROWS]}
+    streams.taught(api, "care-first", {"task": "classification"}, body)
+    api.post("/models/care-first/copy", json={"name": "care-copy"}).raise_for_status()
+    state, how = api.get("/models/care-first/state").content, {"Content-Type": "application/octet-stream"}
+    api.put("/models/care-imported/state", content=state, headers=how).raise_for_status()
+    page = await visits.open("")
+    await page.get_by_role("button", name="New model").first.click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Learn a file first").set_input_files(file)
+    for name in ("care-copy", "care-imported"):
+        await dialog.get_by_label("Name", exact=True).fill(name)
+        await dialog.get_by_role("button", name="Create").click()
+        await expect(dialog).to_contain_text(f"{name} exists already. Choose another name.")
+        assert 120 == api.get(f"/models/{name}").json()["rows"]
+
+
 async def test_a_wrong_row_of_a_large_file_is_named_by_its_place_in_the_file(visits, tmp_path):
     """The file is sent in parts, whose refusals count rows from the first of a part."""
     file, rows = tmp_path / "large.csv", 80_000

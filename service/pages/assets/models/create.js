@@ -39,7 +39,8 @@ export function newModel() {
         const body = { task: task.value, ...(given.length && task.value !== "regression" && { labels: given }) };
         const path = `models/${encodeURIComponent(name.value)}`;
         const made = await answered(form, said, path, { method: "PUT", body });
-        if (made?.version > 0) return tell(said, `${name.value} exists already. Choose another name.`, "warn");
+        const taken = made?.version > 0 || made?.rows > 0; // a copy has rows at version 0
+        if (taken) return tell(said, `${name.value} exists already. Choose another name.`, "warn");
         if (made && table) await teach(path, table, column.value, said);
         if (made) location.assign(address(`ui/${path}`));
     };
