@@ -53,10 +53,9 @@ export function chipButtons(chips, onPick) {
         const where = rows.length > 3 ? `rows ${rows[0]} to ${rows.at(-1)}` : `row ${rows.join(", ")}`;
         const places = marks.map(({ x }) => x).join(" ");
         const data = { kind, rows: places, key: `${places} ${label} ${lane}` };
-        const on = { click: () => onPick(marks, button) };
+        const on = { click: ({ currentTarget }) => onPick(marks, currentTarget) };
         const style = { left, top: LANE * lane, width };
         const how = { data, "aria-label": `${label}, ${where}: show what happened`, on, style };
-        const button = h("button.chip", how, h("span.chip-dot", { "aria-hidden": "true" }), label);
-        return button;
+        return h("button.chip", how, h("span.chip-dot", { "aria-hidden": "true" }), label);
     });
 }

@@ -6,9 +6,8 @@ import { fill, h, openDialog, textInput } from "../dom.js";
 
 /** A button, disabled while its action runs; `said` shows problems, `name` is a longer label for screen readers. */
 export function actionButton(label, action, { kind = "", said, name } = {}) {
-    const how = { "aria-label": name, on: { click: () => acting(button, action, said) } };
-    const button = h(`button.button${kind}`, how, label);
-    return button;
+    const on = { click: ({ currentTarget }) => acting(currentTarget, action, said) };
+    return h(`button.button${kind}`, { "aria-label": name, on }, label);
 }
 
 /** Run an action while its button is disabled, which then has the focus again; what is refused is said. */

@@ -61,8 +61,7 @@ function table(model, { champion, challengers: all }, key, said) {
         const whole = h("span.sub", `${number(overall[key])} over all rows`);
         return [h("td.num", number(window[key]), whole), h("td", course)];
     };
-    const promotes = ({ promote }) =>
-        promote === "auto" && h("span.badge.accent", { title: AUTO }, "auto-promote");
+    const promotes = ({ promote }) => promote === "auto" && h("span.badge.accent", { title: AUTO }, "auto-promote");
     const within = ({ rows, low, high }) => (low === null ? rowsText(rows) : `${signed(low)} to ${signed(high)}`);
     const name = h("th", { scope: "row" }, h("span.unbroken", "This model"), h("span.sub", champion.algorithm));
     const championRow = [name, metrics.rows, ...scores(metrics, "the model", "series-1"), "", "", ""];

@@ -100,10 +100,7 @@ export class ModelDocuments {
 
     take(name, data) {
         this.incarnation ??= data.incarnation;
-        if (data && data.incarnation !== this.incarnation) {
-            location.reload(); // another model of this name, of another task perhaps
-            return;
-        }
+        if (data && data.incarnation !== this.incarnation) return location.reload(); // another model of this name
         this.docs[name] = data;
         if (name === "model") {
             this.docs.metrics = data.metrics;

@@ -15,8 +15,7 @@ const EPISODE_ROWS = 1000; // as the service has it where a watch does not say
 
 export function drift(model, place) {
     const order = (one, other) => other.version - one.version || other.row - one.row;
-    const newest = () => [...(model.docs.drift?.events ?? [])].sort(order);
-    const numbers = () => numbersAt(newest(), COLUMNS);
+    const numbers = () => numbersAt((model.docs.drift?.events ?? []).toSorted(order), COLUMNS);
     const frame = new Frame({ title: "Drift events", plain: true, file: `${model.name}-drift`, numbers });
     fill(place, frame.element);
     model.redrawn("drift", ({ events }) => {

@@ -82,8 +82,7 @@ export function scalar(schema, value, none) {
     const kind = format === "date-time" ? "datetime-local" : ofNumbers ? "number" : "text";
     const step = ofNumbers ? "any" : kind === "text" ? null : "1";
     const input = textInput({ type: kind, step, value: value ?? "", placeholder: usual ?? "" });
-    const read = (text) => {
-        // A year of five digits is no time for a script, and the service says so of its text.
+    const read = (text) => { // a time in a year of five digits stays text, which the service refuses
         if (kind === "datetime-local") return Number.isNaN(Date.parse(text)) ? text : new Date(text).toISOString();
         return ofNumbers || (anyOf && Number.isFinite(Number(text))) ? Number(text) : text;
     };

@@ -20,8 +20,7 @@ export function pending(model, place) {
 }
 
 function pendingList(all, waiting) {
-    const none = 'Predictions requested with "track": true wait here for their labels.';
-    if (!all.length) return h("p.muted.small", none);
+    if (!all.length) return h("p.muted.small", 'Predictions requested with "track": true wait here for their labels.');
     const said = (value) => (typeof value === "number" ? number(value) : clipped(value ?? "–", 18));
     const item = ({ prediction_id: id, prediction }) =>
         h("li", h("code.clip", { title: id }, id), h("span.num", said(prediction)));

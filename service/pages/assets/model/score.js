@@ -185,6 +185,5 @@ function costsText(costs) {
     if (!costs) return null;
     const dearest = Object.entries(costs).sort(([, one], [, other]) => other - one);
     const shown = dearest.slice(0, COSTS_SHOWN).map(([label, cost]) => `${labelText(label)} ${number(cost)}`);
-    const past = "Earlier rows also count at these costs.";
-    return h("p.muted.small", `Cost of a miss: ${shown.join(", ")}, others 1. ${past}`);
+    return h("p.muted.small", `Cost of a miss: ${shown.join(", ")}, others 1. Earlier rows also count at these costs.`);
 }
