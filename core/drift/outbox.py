@@ -176,11 +176,6 @@ class Outbox:
             raise ValueError("alarms must come in the order of their positions")
         self.last = position
 
-    @property
-    def newest(self) -> Drift | None:
-        """The newest event, or None."""
-        return self._kept[-1] if self._kept else None
-
     def join(self, alarm: Joined, challenger: str | None) -> None:
         """Add a later alarm to the newest event of its learner, if that is still kept."""
         for at in range(len(self._kept) - 1, -1, -1):

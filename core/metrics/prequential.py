@@ -135,6 +135,10 @@ class PrequentialMetrics(Holder):
         """Remember that something (a drift, a switch, a reset) happened after ``row`` rows; ``extra`` is JSON-able."""
         self._marks.add({"row": row, "kind": kind, **extra})
 
+    def rows_marked(self, *kinds: str) -> list[int]:
+        """The rows of the marks of some kinds, oldest first."""
+        return [mark["row"] for mark in self._marks.kept if mark["kind"] in kinds]
+
     def hand_marks(self, other: "PrequentialMetrics") -> None:
         """Move the marks to the metrics that replace these for the model; these keep none."""
         other._marks, self._marks = self._marks, Marks()  # noqa: SLF001 - of the same class

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from core.config import Config
 from core.contract import Floats, Header, Label, Prediction, Task, Weights
+from core.drift.outbox import NO_ALARM
 from core.entry import ServedPrediction
 from core.features import Schema
 from core.features.labels import LabelSet, key
@@ -21,6 +22,7 @@ from core.model.number_answers import NumberAnswers
 from core.problems import Conflict
 
 FESL = ("fesl_c", "fesl_s")  # algorithms whose experts are those of a change of features
+REWOUND = ("reset", "restore", "import")  # marks from which on the model has other rows than before
 
 # ---------------------------------------------------------------- predictions
 
@@ -206,7 +208,7 @@ def coverage(parts: LearnerParts) -> Header:
 
 
 class LastDrift(NamedTuple):
-    """The newest drift event of a model, by its first alarm."""
+    """The newest drift event in the rows of a model, by its first alarm."""
 
     row: int
     time_ms: int
@@ -239,13 +241,25 @@ class Summary(NamedTuple):
 
 def summary(model: Model) -> Summary:
     """The summary of a model for the list of models."""
-    config, k, last, own = model.config, len(model.challengers), model.outbox.newest, model.own
+    config, k, own = model.config, len(model.challengers), model.own
     return Summary(
         *(config.algorithm_id, config.task, model.rows),
         phase=model.phase,
-        drift=None if last is None else LastDrift(last.row, last.time_ms, last.kind, last.label),
+        drift=_last_drift(model),
         challengers=k,
         ahead=sum([one.difference.interval(k)[0] > 0 for one in model.challengers.values()]),
         recent=own.metrics.recent(),
         **own.metrics.headline(own.answers.costs),
     )
+
+
+def _last_drift(model: Model) -> LastDrift | None:
+    """The newest drift event; once the model was reset or restored, only one that its metrics have a mark of.
+
+    The outbox keeps the events of rows that the model has no more, whose numbers new rows have again.
+    """
+    found = model.outbox.after(NO_ALARM)
+    if found and model.own.metrics.rows_marked(*REWOUND):
+        rows = {row for parts in model.learners for row in parts.metrics.rows_marked("drift")}
+        found = [drift for drift in found if drift.row in rows]
+    return LastDrift(found[-1].row, found[-1].time_ms, found[-1].kind, found[-1].label) if found else None

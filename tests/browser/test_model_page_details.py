@@ -314,6 +314,38 @@ async def test_a_drift_that_only_a_challenger_finds_shows_in_the_head_as_in_the_
     await expect(page.locator("tbody .light")).to_have_text("Drift")
 
 
+async def test_a_drift_before_a_reset_or_a_restore_is_none_of_the_rows_since(visits, api):
+    """The status of the page and of the list is that of the present rows, once they reach the number of the drift."""
+    body = {"task": "classification", "algorithm": "dfop", "features": ["a"], "labels": ["up", "down"]}
+    api.put("/models/page-anew", json=body).raise_for_status()
+    values = [(7 * at % 11) / 11 for at in range(500)]
+    labels = ["up" if one > 0.5 else "down" for one in values]
+
+    def teach(*shifts):
+        for shift in shifts:
+            rows = {"columns": ["a"], "data": [[one + shift] for one in values], "labels": labels}
+            api.post("/models/page-anew/feedback/batch", json=rows).raise_for_status()
+
+    async def status(word):
+        page = await drawn(visits, "page-anew")
+        await expect(page.locator("#model-status .light")).to_have_text(word)
+        page = await visits.open("/?search=page-anew")
+        await expect(page.locator("tbody .light")).to_have_text(word)
+
+    teach(0, 0)
+    version = api.post("/models/page-anew/snapshots").raise_for_status().json()["version"]
+    teach(5)
+    await status("Drift")
+    api.post("/models/page-anew/restore", json={"version": version}).raise_for_status()
+    teach(0)
+    await status("Good")
+    api.post("/models/page-anew/reset").raise_for_status()
+    teach(0, 0, 0)
+    await status("Good")
+    teach(5)
+    await status("Drift")
+
+
 async def test_a_missing_or_deleted_model_is_reported(look, visits, api):
     """The page of a model that never existed is empty; that of a deleted one keeps its last contents."""
     page = await visits.open("/ui/models/nobody", statuses=[404])

@@ -75,7 +75,10 @@ class ModelSummary(Body):
         ListedPhase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")
     ]
     updated: Time
-    drift: Annotated[DriftSummary | None, Field(examples=[None], description="The newest drift event, if any.")]
+    drift: Annotated[
+        DriftSummary | None,
+        Field(examples=[None], description="The newest drift event in the rows that the model has, if any."),
+    ]
     challengers: Annotated[int, Field(ge=0, examples=[2], description="Number of challengers.")]
     ahead: Annotated[int, Field(ge=0, examples=[1], description="Challengers whose `difference.low` is above 0.")]
     rows_per_s: Annotated[

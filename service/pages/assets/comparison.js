@@ -62,7 +62,7 @@ const LIGHTS = [
 /** The light of a model, as GET /models has it: a badge, and the sentence in an element of its own. */
 export function light(model, sentenceIn) {
     const found = comparison(...judged(model).errors, model.rows);
-    const since = model.drift?.row <= model.rows ? model.rows - model.drift.row : Infinity; // else before a reset
+    const since = model.drift ? model.rows - model.drift.row : Infinity;
     const [kind, word, sentence] = LIGHTS.find(([, , , holds]) => holds({ ...model, found, since }));
     const dot = h("span.dot", { "aria-hidden": "true" });
     return [h(`span.badge.light${kind && `.${kind}`}`, { title: sentence }, dot, word), h(sentenceIn, sentence)];

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from core.drift.outbox import NO_ALARM
 from tests.benchmarks.streams.generators import fraud
 from tests.core.twin import Fed
 
@@ -59,7 +60,7 @@ def test_changed_costs_are_no_drift(on_drift):
     assert wrong_of_ok() > 5 * before
     assert 0 == model.machine.outbox.total
     learn(1000, sign=-1.0)
-    event = model.machine.outbox.newest
+    (event,) = model.machine.outbox.after(NO_ALARM)
     assert event.rows_before + event.rows_after <= event.row - 4000
 
 

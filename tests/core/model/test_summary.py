@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from core.config import Config
-from core.entry import Challenge
+from core.drift.outbox import NO_ALARM
+from core.entry import Challenge, Reset, Restore
 from core.metrics.classification import mean_cost
-from core.model import LastDrift, Model, Summary, read
+from core.model import LastDrift, Model, Summary, read, save
 from tests.core.twin import Fed
 
 KINDS = [{"algorithm": "dfop", "task": "classification"}, {"algorithm": "rls", "task": "regression"}]
@@ -58,9 +59,34 @@ def test_a_summary_shows_the_last_drift_and_challengers_that_are_ahead():
         if stop == 1200:
             ahead = next(name for name, one in machine.challengers.items() if one.difference.interval()[0] > 0)
             assert ("good", 1) == (ahead, read.summary(machine).ahead)
-    newest = machine.outbox.newest
+    newest = machine.outbox.after(NO_ALARM)[-1]
     assert newest.row > 1200
     assert LastDrift(newest.row, newest.time_ms, "error_rate", None) == read.summary(machine).drift
+
+
+def test_a_drift_of_rows_that_are_gone_is_not_the_last_drift():
+    """After a reset, or a restore of an earlier state, new rows reach the drift's number; challengers' drifts alike."""
+    model, rng = Fed({**KINDS[0], "features": ["a"], "labels": ["x", "y"]}), np.random.default_rng(0)
+    model.commit(Challenge("other", {"algorithm": "rls"}, 8))
+
+    def learn(rows, shift=0.0):
+        X = rng.normal(size=(rows, 1)) + shift
+        model.learn(X, np.where(X[:, 0] > shift, "x", "y").tolist())
+        return read.summary(model.machine).drift
+
+    def last():
+        return model.machine.outbox.after(NO_ALARM)[-1]
+
+    assert learn(1500) is None
+    saved = save.to_bytes(model.machine)
+    assert learn(500, 5.0).row == last().row > 1500
+    model.commit(Restore(saved))
+    assert learn(1000) is None
+    assert learn(500, 5.0).row == last().row > 2500
+    model.commit(Reset())
+    assert learn(3500) is None
+    assert {"other", None} == {event.challenger for event in model.machine.outbox.after(NO_ALARM)}
+    assert learn(500, 5.0).row == last().row > 3500
 
 
 # -- quality

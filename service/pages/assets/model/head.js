@@ -49,8 +49,12 @@ function summaryOf({ model: { config, phase, rows }, metrics, challengers, drift
     const key = scoreOf(config.task);
     const { served, ...others } = baselines; // the model outside is no baseline of the list
     const known = Object.values(others).map((own) => own[key]).filter(Number.isFinite);
-    // As in the list: the newest, a challenger's too; those of later rows are from before a reset.
-    const [drift] = events.filter(({ row }) => row <= rows).sort((one, other) => other.row - one.row);
+    // As in the list: the newest, a challenger's too. After a reset, drifts of rows that are gone have no mark.
+    const marks = [metrics, ...challengers.challengers.map((own) => own.metrics)].flatMap((own) => own.marks);
+    const rewound = marks.some(({ kind }) => ["reset", "restore", "import"].includes(kind));
+    const marked = new Set(marks.filter(({ kind }) => kind === "drift").map((mark) => mark.row));
+    const holds = ({ row, kind }) => row <= rows && (!rewound || kind === "unlabelled" || marked.has(row));
+    const [drift] = events.filter(holds).sort((one, other) => other.row - one.row);
     return {
         ...{ task: config.task, phase, rows, score: overall[key] ?? null },
         baseline: known.length ? Math[key === "mse" ? "min" : "max"](...known) : null,
