@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.config import Config
-from core.drift.outbox import Drift
+from core.drift.outbox import NO_ALARM, Drift, Joined
 from core.entry import Entry, MergedRows, Rows
 from core.learners.catalogue import ALGORITHMS
 from core.model import Model, plans, save
@@ -167,8 +167,15 @@ def merged(case: Case, segments: Sequence[Rows]) -> Model:
 
 
 def drifts(model: Model) -> list[Drift]:
-    """The events of a model, without their position in the log."""
-    return [replace(event, version=0, index=0, time_ms=0) for event in model.outbox.after((0, 0, -1))]
+    """The events of a model, without the positions of their alarms in the log."""
+    return [
+        replace(event, version=0, index=0, time_ms=0, last_alarm=NO_ALARM, alarms=tuple(map(unplaced, event.alarms)))
+        for event in model.outbox.after(NO_ALARM)
+    ]
+
+
+def unplaced(alarm: Joined) -> Joined:
+    return replace(alarm, position=NO_ALARM)
 
 
 @pytest.mark.slow_but(
