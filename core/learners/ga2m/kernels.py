@@ -8,18 +8,18 @@ For a row z of scaled columns, with B bins of a column and C of each column in a
 
 Per row of class y, for every cell c that it is in:
 
-    g_k  = p_k - [k = y]          G_ck <- G_ck + g_k^2
-    m_k  = sum_c r |g_k| / sqrt(G_ck)                                        how far the row would move s_k
-    w_ck <- w_ck - min(1, 4 |g_k| / m_k) r g_k / sqrt(G_ck)                  (AdaGrad)
+    g_k  = p_k - [k = y]          G_ck <- G_ck + (v g_k)^2                   v: the weight of the row
+    m_k  = sum_c r v |g_k| / sqrt(G_ck)                                      how far the row would move s_k
+    w_ck <- w_ck - min(1, 4 |g_k| / m_k) r v g_k / sqrt(G_ck)                (AdaGrad)
 
 r is the learning rate. Every cell has its own step, so that a rarely seen cell still learns fast; together they move
-s_k by at most 4 |g_k|: otherwise a single row in many new cells would make the model certain. Weights start at
-zero, so a pair that adds nothing to its columns stays small. Thresholds, stripes and interactions of two columns are
-exact to a bin; a row costs a look-up per cell. This is for classes; numbers.py has the steps for numbers.
+s_k by at most 4 |g_k|: otherwise a single row in many new cells would make the model certain. AdaGrad's steps depend
+only on how the weights of rows compare, so the limit is without v. Weights of cells start at zero, so a pair that adds
+nothing to its columns stays small. Thresholds, stripes and interactions of two columns are exact to a bin; a row costs
+a look-up per cell. This is for classes; numbers.py has the steps for numbers.
 
 Two classes have one column w = w_1 - w_0, which makes softmax the logistic loss; at the third class it becomes
-[-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6. The gradient of a row
-of weight c is multiplied by c.
+[-w/2, w/2, 0], the same probabilities. Reported probabilities are p (1 - K e) + e with e = 1e-6.
 
 **Any finite input.** A value only selects a bin; weights are clipped to +-100.
 
@@ -84,14 +84,16 @@ def _predict_row(W: Floats, found: Ints, s: Floats, p: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _step(found: Ints, k: int, g: float, rate: float, W: Floats, G: Floats, steps: Floats) -> None:
-    """Move the numbers of class k in these cells against the gradient g; steps (cells of a row,) is scratch."""
+def _step(found: Ints, k: int, g: float, most: float, rate: float, W: Floats, G: Floats, steps: Floats) -> None:
+    """Move the numbers of class k in these cells against the gradient g, together by ``most`` at most.
+
+    steps (cells of a row,) is scratch.
+    """
     move = 0.0
     for a, cell in enumerate(found):
         G[cell, k] += g * g
         steps[a] = rate * g / math.sqrt(G[cell, k]) if G[cell, k] > 0.0 else 0.0
         move += abs(steps[a])
-    most = MOVE_MAX * abs(g)
     share = most / move if move > most else 1.0
     for a, cell in enumerate(found):
         W[cell, k] = min(max(W[cell, k] - share * steps[a], -WEIGHT_MAX), WEIGHT_MAX)
@@ -118,6 +120,6 @@ def learn_rows(
             continue
         weight = weights[i] if weights.shape[0] else 1.0
         for k in range(m):
-            g[k] = weight * ((p[1] - y[i]) if m == 1 else p[k] - (1.0 if y[i] == k else 0.0))
+            g[k] = (p[1] - y[i]) if m == 1 else p[k] - (1.0 if y[i] == k else 0.0)
         for k in range(m):
-            _step(found, k, g[k], rate, W, G, steps)
+            _step(found, k, weight * g[k], MOVE_MAX * abs(g[k]), rate, W, G, steps)

@@ -138,6 +138,17 @@ def test_large_weights_spoil_neither_mixture_nor_calibration(algorithm):
             assert found["balanced_accuracy"] > expected["balanced_accuracy"] + 0.1
 
 
+@pytest.mark.parametrize(("task", "classes"), [("classification", 2), ("classification", 3)])
+@pytest.mark.parametrize("weight", [1e-6, 0.1, 30.0])
+def test_one_weight_of_all_rows_is_no_weight_for_ga2m(task, classes, weight):
+    """Its steps depend on how the weights of rows compare, and so must the limit of a step."""
+    rows = stream(ALGORITHMS["ga2m"], task, classes)
+    plain, weighted = (fresh(ALGORITHMS["ga2m"], task, classes) for _ in range(2))
+    learn(plain, rows, None)
+    learn(weighted, rows, np.full(len(rows.y), weight))
+    assert_allclose(plain.W, weighted.W, rtol=1e-6, atol=1e-9)
+
+
 def test_weights_do_not_enter_the_metrics():
     """A wrong row of weight 1000 counts as one wrong row."""
     model = Fed({"algorithm": "dfop", "task": "classification", "features": [*"abcd"]})

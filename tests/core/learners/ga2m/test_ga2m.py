@@ -31,12 +31,13 @@ def oracle(Z, y, classes, weights, rate=0.2):
         p = np.exp(s - s.max())
         p /= p.sum()
         told.append(p)
-        g = weight * (p - np.eye(classes)[label])
+        slope = p - np.eye(classes)[label]
+        g = weight * slope
         for cell in found:
             G[cell] = G.get(cell, 0.0) + g**2
         steps = {cell: rate * g / np.sqrt(np.where(G[cell] > 0, G[cell], 1.0)) for cell in found}
         moves = np.abs(sum(steps.values()))
-        share = np.minimum(1.0, 4.0 * np.abs(g) / np.where(moves > 0, moves, 1.0))
+        share = np.minimum(1.0, 4.0 * np.abs(slope) / np.where(moves > 0, moves, 1.0))
         for cell in found:
             w[cell] -= share * steps[cell]
     return np.array(told)
