@@ -9,7 +9,16 @@ import numpy as np
 from core.contract import Floats, Header, Ints, Spec, unlike
 from core.features.label_range import HIGH, LOW, ROWS
 from core.learners.ga2m.kernels import WEIGHT_MAX, learn_rows
-from core.learners.ga2m.numbers import MEAN, NOISE, NUMBER_MAX, SQUARE_MAX, VARIANCE, VARIANCE_FIRST, number_rows
+from core.learners.ga2m.numbers import (
+    MEAN,
+    NOISE,
+    NUMBER_MAX,
+    SQUARE_MAX,
+    VARIANCE,
+    VARIANCE_FIRST,
+    WEIGHT,
+    number_rows,
+)
 from core.learners.learner import RowLearner
 from core.learners.linear import column_count, linear_model, with_class
 from core.learners.posterior import View
@@ -52,7 +61,7 @@ class Ga2m(RowLearner):
     State, for m columns (one for numbers and up to two classes, else one per class):
         W (cells, m)  weights
         G (cells, m)  sums of squared gradients; for numbers the variances P
-        labels (6,)   for numbers: range, rows, mean, variance and noise of the labels
+        labels (7,)   for numbers: range, rows, mean, variance and noise of the labels, mean weight of the rows
         rows (1,)     rows learned
     """
 
@@ -60,9 +69,9 @@ class Ga2m(RowLearner):
         weights=Array("cells", "columns", within=NUMBER_MAX, at="W"),
         gradients=Array("cells", "columns", within=NOT_NEGATIVE, at="G"),
         labels=Array(
-            6,
+            7,
             within=SQUARE_MAX,
-            places={ROWS: WHOLE, VARIANCE: NOT_NEGATIVE, NOISE: NOT_NEGATIVE},
+            places={ROWS: WHOLE, VARIANCE: NOT_NEGATIVE, NOISE: NOT_NEGATIVE, WEIGHT: NOT_NEGATIVE},
             ordered=[(LOW, HIGH)],
         ),
         rows=Array(1, within=WHOLE),
@@ -77,7 +86,7 @@ class Ga2m(RowLearner):
         self._shape = column_bins(spec.dimension), pair_bins(spec), active(spec)
         self.rate = float(spec.params["learning_rate"])
         self.W, self.G = np.zeros((2, cells(spec), 1))
-        self.labels, self.rows = np.zeros(6), np.zeros(1)
+        self.labels, self.rows = np.zeros(7), np.zeros(1)
         self.forget()
 
     @classmethod

@@ -3,13 +3,16 @@ only the diagonal of its covariance.
 
     s    = mean + sum_c w_c over the cells c of the row          mean: of the earlier labels, 0 without any
     e    = y - s, 0 for the first label
-    k_c  = P_c / (sum_c P_c + r)                                 r = R / V, or R / (c V) for a row of weight c
+    k_c  = P_c / (sum_c P_c + r / v)                             r = R / V; v, from the weight of the row, see below
     w_c  <- w_c + k_c e
     P_c  <- min(P_c (1 - k_c) + q r P_0, P_0)                    P_0 = .1 at first, in units of V; q = .001
     R    <- R + max(1/n, .002) (e^2 - R)                         the noise; V is the variance of the labels so far
+    M    <- M + max(1/n, .002) (v - M)                           the mean weight of rows
 
 So the cells of a row share its error in proportion to their uncertainty: a rarely seen cell learns fast, and a
-frequently seen one keeps learning, at a rate that grows with q. Predictions are held near the range of the
+frequently seen one keeps learning, at a rate that grows with q. A row of weight v has the noise of the mean of v rows.
+If rows are lighter than 1 on average, v is divided by M: otherwise rows of a tenth would teach as little as a tenth of
+the rows. Predictions are held near the range of the
 labels (core.features.label_range); the predictive deviation is sqrt(R).
 
 **Any finite input.** Labels are clipped to +-1e150, and a label far outside the range widens it as in
@@ -28,7 +31,7 @@ from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, dire
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, widen
 from core.learners.ga2m.kernels import find_cells
 
-MEAN, VARIANCE, NOISE = range(3, 6)  # places in ``labels`` (6,), after those of the labels' range: mean, V, R
+MEAN, VARIANCE, NOISE, WEIGHT = range(3, 7)  # places in ``labels`` (7,), after those of their range: mean, V, R, M
 VARIANCE_FIRST = 0.1
 NUMBER_MAX, SQUARE_MAX = 1e152, 1e304
 _LABEL_MAX, _DRIFT, _NOISE_RATE, _NOISE_MIN = 1e150, 1e-3, 0.002, 1e-6
@@ -59,7 +62,10 @@ def _learn_number(W: Floats, P: Floats, found: Ints, labels: Floats, y: float, w
     apart = y - labels[MEAN]
     labels[MEAN] += apart / labels[ROWS]
     labels[VARIANCE] += (apart * (y - labels[MEAN]) - labels[VARIANCE]) / labels[ROWS]
-    labels[NOISE] += max(1.0 / labels[ROWS], _NOISE_RATE) * (min(error * error, SQUARE_MAX) - labels[NOISE])
+    rate = max(1.0 / labels[ROWS], _NOISE_RATE)
+    labels[NOISE] += rate * (min(error * error, SQUARE_MAX) - labels[NOISE])
+    labels[WEIGHT] += rate * (weight - labels[WEIGHT])
+    weight /= min(labels[WEIGHT], 1.0)
     noise = max(labels[NOISE] / labels[VARIANCE], _NOISE_MIN) if labels[VARIANCE] > 0.0 else 1.0
     for cell in found:
         gain = P[cell, 0] / (total + noise / weight)
@@ -74,7 +80,7 @@ def number_rows(
 ) -> None:  # fmt: skip
     """Predict rows Z (n, d); with labels y (n,), learn each after its prediction.
 
-    Weights are (n,), or (0,): every row counts once. W and P (cells, 1) and ``labels`` (6,) are updated in place; out
+    Weights are (n,), or (0,): every row counts once. W and P (cells, 1) and ``labels`` (7,) are updated in place; out
     (2, n): numbers and deviations.
     """
     u, found = np.empty(Z.shape[1]), np.empty(cells_of_row, dtype=np.int64)

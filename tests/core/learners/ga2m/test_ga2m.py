@@ -60,7 +60,7 @@ def regression(dimension):
 def number_oracle(Z, y, weights):
     """A number and a variance per named cell; a-priori values and deviations, for labels without outliers."""
     B, C, q, first = 32, 8, 1e-3, 0.1
-    w, P, told, R = {}, {}, [], 0.0
+    w, P, told, R, M = {}, {}, [], 0.0, 0.0
     for i, (z, label, weight) in enumerate(zip(Z, y, weights, strict=True)):
         u = 0.5 * (1 + z / np.sqrt(2 + z**2))
         found = [("all",)] + [(j, int(B * u[j])) for j in range(len(z))]
@@ -70,24 +70,26 @@ def number_oracle(Z, y, weights):
         told.append((np.clip(s, y[:i].min() - reach, y[:i].max() + reach) if i else s, np.sqrt(R)))
         e = label - s if i else 0.0
         R += max(1 / (i + 1), 0.002) * (e * e - R)
+        M += max(1 / (i + 1), 0.002) * (weight - M)
         V = y[: i + 1].var()
         r = max(R / V, 1e-6) if V > 0 else 1.0
         total = sum(P.get(cell, first) for cell in found)
         for cell in found:
-            k = P.get(cell, first) / (total + r / weight)
+            k = P.get(cell, first) / (total + r * min(M, 1.0) / weight)
             w[cell] = w.get(cell, 0.0) + k * e
             P[cell] = min(P.get(cell, first) * (1 - k) + q * r * first, first)
     return np.transpose(told)
 
 
-def test_it_adds_up_numbers():
+@pytest.mark.parametrize("heaviest", [3.0, 0.8])
+def test_it_adds_up_numbers(heaviest):
     """Values and deviations equal a plain Python loop over named cells, with row weights."""
     rng = np.random.default_rng(0)
-    Z, weights = rng.normal(size=(1200, 4)), rng.uniform(0.2, 3.0, 1200)
+    Z, weights = rng.normal(size=(1200, 4)), rng.uniform(0.2, heaviest, 1200)
     y = np.where(Z[:, 0] > 0, 3.0, -1.0) * np.sign(Z[:, 1]) + rng.normal(size=1200) / 9 + 40.0
     told = regression(4).learn(Z, y, None, weights)
     assert_allclose(number_oracle(Z, y, weights), [told.value, told.std], rtol=1e-9)
-    assert ((told.value - y)[900:] ** 2).mean() < 0.2 * y.var()
+    assert ((told.value - y)[900:] ** 2).mean() < 0.22 * y.var()
 
 
 def test_one_wild_label_spoils_little():
