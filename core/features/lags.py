@@ -95,6 +95,11 @@ class LagColumns(Holder):
         self.labels = np.zeros((labels, 1 if classes is None else classes))
         self.width = self.features.size + self.labels.size
 
+    def empty(self) -> "LagColumns":
+        """A history of the same columns without any row."""
+        (m, D), (k, C) = self.features.shape, self.labels.shape
+        return LagColumns(D, m, k, C if self._classes else None)
+
     def lag(self, X: Floats, truth: NDArray[Any] | None = None, returned: Floats | None = None) -> Floats:
         """Encoded rows (n, D) with their lag columns, (n, D + L), each as the next row. Changes nothing without truth.
 

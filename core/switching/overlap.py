@@ -1,15 +1,16 @@
 r"""The overlap period of a change of features: rows carry both spaces, and the old model still predicts.
 
-    union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded
+    union row  ->  old columns X1, new columns X2        X = [X1 X2], encoded; with lags [X1 Y X2], see below
     old model        tested and trained on X1; the model's predictions are its predictions
     recovery         learns X2 -> the columns of the old model (core.switching.feature_recovery), with or without labels
     new model        trained on X2, so that it does not start from nothing (not in the paper's variant)
     trial            how well both predict labelled rows from the new space's columns alone
 
 A row of the old space trains only the old model. It enters no lag columns of the new one, whose history has new columns
-that the row lacks: any value in their place would teach lags that never occur. If such rows come between those of the
-union, the lag columns of both sides are from different rows, which shows in the recovery's error. The old model may be
-the ensemble of an earlier switch: the overlap treats it as a single model and changes it only by learning, so aborting
+that the row lacks: any value in their place would teach lags that never occur. So the lags of the new space are rows of
+the union, none at first. The recovery learns them together with those of ``history``, the old columns of the same rows,
+Y, and not with the lags that the old model learns; the trial begins when the history is full. The old model may be the
+ensemble of an earlier switch: the overlap treats it as a single model and changes it only by learning, so aborting
 simply drops the rest.
 
 **The first weights of the experts after the switch.** Each labelled row is predicted, before any model learns it, by
@@ -73,6 +74,7 @@ class OverlapPeriod(Nested):
         paper = config.algorithm.evolves and config.params["variant"] == "paper"
         self.recovery = new_recovery(kind, self.new.row_columns, old.columns, paper)
         self.recovery.read_as(old.own.schema, self.next_schema)
+        self.history = None if old.lags is None else old.lags.empty()
         from core.switching.mixture import TrialMixture  # noqa: PLC0415  its kernels are loaded later, see core.model
 
         self.trial = TrialMixture()
@@ -86,12 +88,20 @@ class OverlapPeriod(Nested):
         self.new.configure(config)
 
     def encode(self, raw: Floats, truth: NDArray[Any], lags: Floats | None = None) -> Floats:
-        """Raw rows of the union, about to be learned: the old space's columns, then the new one's, each with its lags.
+        """Raw rows of the union, about to be learned: the old space's columns, then the new one's, each with its lags;
+        with lags the old columns of the recovery, Y, come between them.
 
         Tracked rows were predicted by the old model: the lag columns that they bring are its own.
         """
         old, new = self._parted(raw)
-        return np.hstack([self.old.encode(old, truth, lags), self.new.encode(new, truth)])
+        X1 = self.old.encode(old, truth, lags)
+        return np.hstack([X1, self._in_step(X1, truth), self.new.encode(new, truth)])
+
+    def _in_step(self, X1: Floats, truth: NDArray[Any] | None = None) -> Floats:
+        """The old space's columns with lags from rows of the union; without lags none, for they would be the same."""
+        if self.history is None:
+            return X1[:, :0]
+        return self.history.lag(np.ascontiguousarray(X1[:, : self.old.schema.width]), truth)
 
     def _parted(self, raw: Floats) -> tuple[Floats, Floats]:
         return self._old_part.of(raw), self._new_part.of(raw)
@@ -100,26 +110,28 @@ class OverlapPeriod(Nested):
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
         """Test the old model, then train all models, on rows from ``encode``; see ``SpaceExpert.learn``."""
-        width = len(self.old.row_columns)
-        X1, X2 = np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:])
+        old, between = len(self.old.row_columns), X.shape[1] - len(self.new.row_columns)
+        X1, Y, X2 = (np.ascontiguousarray(part) for part in np.split(X, [old, between], axis=1))
+        Y = self.old.to_own_columns(X1 if self.history is None else Y)
         if self.recovery.paper:
             if new:
                 self.new.add_class()
         else:
+            tried = self.trial.taught
             of_new = self.new.learn(X2, truth, discounts, weights, new)
             self.trial.taught += len(X)
         if self.recovery.paper or new:
-            self.recovery.learn(X2, self.old.to_own_columns(X1))
+            self.recovery.learn(X2, Y)
             return self.old.learn(X1, truth, discounts, weights, new)
         made: list[Prediction] = []
         self._alarms = []
         for at in range(len(X)):  # each row is tried with the mapping and the old model from before it
             one = slice(at, at + 1)
             x1, x2 = X1[one], X2[one]
-            if self.recovery.ready:
+            if self.recovery.ready and tried + at >= self.new.config.lags:
                 recovered = self.old.predict_from_columns(self.recovery.recover(x2))
                 self.trial.learn([recovered, Prediction(*_part(astuple(of_new), one))], truth[one])
-            self.recovery.learn(x2, self.old.to_own_columns(x1))
+            self.recovery.learn(x2, Y[one])
             made.append(self.old.learn(x1, truth[one], *_part((discounts, weights), one)))
             self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]
         return joined(made)
@@ -128,8 +140,10 @@ class OverlapPeriod(Nested):
         """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""
         old, new = self._parted(raw)
         encoded, lags = self.new.encoder.encode(new, absorb=True), self.new.lags
-        X2 = encoded if lags is None else lags.lag(encoded)  # rows without labels do not enter the lag columns
-        self.recovery.learn(X2, self.old.to_own_columns(self.old.encode(old)))
+        X1, X2 = self.old.encode(old), encoded if lags is None else lags.lag(encoded)  # which the rows do not enter
+        if self.history is not None and self.history.known[0]:
+            X1 = self._in_step(X1)
+        self.recovery.learn(X2, self.old.to_own_columns(X1))
         if self.new.own.scaler is not None:
             self.new.own.scaler.scale(X2, absorb=True)
 
@@ -174,8 +188,9 @@ class OverlapPeriod(Nested):
             raise ValueError("the mapping of an overlap lacks the rows that it has learned")
 
     def parts(self) -> dict[str, Any]:
-        """The models, the recovery and the trial of both models."""
-        return {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
+        """The models, the recovery and the trial of both models; with lags the history of the old columns."""
+        parts = {"old": self.old, "new": self.new, "recovery": self.recovery, "trial": self.trial}
+        return parts if self.history is None else {**parts, "history": self.history}
 
 
 def new_recovery(kind: MappingKind, sources: Sequence[str], targets: Sequence[str], paper: bool) -> FeatureRecovery:
