@@ -21,6 +21,7 @@ from core.learners.auto.experts import (
     own_columns,
     random_features,
 )
+from core.learners.auto.label_unit import LabelUnit
 from core.learners.posterior import View, random_names
 from core.numerics.random_features import RandomFeatures
 from core.state.envelope import Nested
@@ -40,7 +41,8 @@ def _multiply(Z: Floats, out: Floats) -> None:
 
 
 class Columns(Nested):
-    """The column sets of one model; its state is that of its scaler and, if columns are lagged, of its history.
+    """The column sets of one model; its state is that of its scaler and, if columns are lagged, of its history and of
+    the unit of the labels in it.
 
     ``read``: the sets to compute, which are those that awake experts read.
     """
@@ -52,6 +54,7 @@ class Columns(Nested):
         count = random_features(spec) if RANDOM in read else 0
         self._random = RandomFeatures(spec.seed, self._own, count) if count else None
         self.history = LagColumns(self._own, 1, LAGGED_LABELS) if LAGGED in read else None
+        self.unit = LabelUnit()
 
     def of(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
         """The sets of rows X (n, d), by their numbers, each row as if it were the next one; changes nothing.
@@ -65,7 +68,7 @@ class Columns(Nested):
             found[RAW] = X = np.ascontiguousarray(X[:, : self._own])
             found[SCALED] = Z = np.ascontiguousarray(Z[:, : self._own])
         if self.history is not None:
-            found[LAGGED] = self.history.lag(X, y)
+            found[LAGGED] = self.history.lag(X, None if y is None else self.unit.scale(y))
         if self._random is not None and RANDOM in self.read:
             found[RANDOM] = self._random.expand(Z)
         if PRODUCTS in self.read:
@@ -79,6 +82,7 @@ class Columns(Nested):
         self.scaler.extend(other.scaler, places)
         if self.history is not None and other.history is not None:
             self.history.extend(other.history, places)
+            self.unit.unit[:] = other.unit.unit
 
     def places(self, columns: int, places: Ints, smaller: "Columns") -> Ints | None:
         """The positions in a set of a smaller model's columns, whose raw ones are at ``places``.
@@ -118,8 +122,8 @@ class Columns(Nested):
         return view.widened([f"{first} x {second}" for first, second in pairs])
 
     def parts(self) -> dict[str, Any]:
-        """The scaler, and the history if there is one."""
-        return {"scaler": self.scaler} | ({} if self.history is None else {"history": self.history})
+        """The scaler; if there is a history, also it and the unit of its labels."""
+        return {"scaler": self.scaler} | ({} if self.history is None else {"history": self.history, "unit": self.unit})
 
     @property
     def nbytes(self) -> int:

@@ -4,7 +4,8 @@
     scaled     robustly scaled (core.features.scaling): z
     random     z and R random Fourier features of z (core.numerics.random_features)
     products   z and z_i z_j, i <= j
-    lagged     regression: the row, the row before it and the last two labels (core.features.lags)
+    lagged     regression: the row, the row before it and the last two labels (core.features.lags) in a
+               unit of their own (core.learners.auto.label_unit)
     whole      for a model with lag columns: all columns, unchanged or robustly scaled; the other sets have no lags
 
 Every column set is computed once per row, for all experts that read it.

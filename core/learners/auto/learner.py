@@ -32,6 +32,7 @@ from core.learners.auto.experts import (
     recipes,
 )
 from core.learners.auto.horizon import AGE, BLOCK, TEAM_BYTES_MAX, Horizon, mix_teams
+from core.learners.auto.label_unit import LabelUnit
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
 from core.learners.auto.team import Team
@@ -65,7 +66,8 @@ class Auto(Nested):
         mixture = ExpertMixture([recipe.name for recipe in experts], regression=spec.task == "regression")
         mixed = mixture.layout.bytes(**mixture.sizes(classes)) + mixture.object_bytes
         read = {recipe.columns for recipe in experts}
-        lags = LagColumns(own_columns(spec), 1, LAGGED_LABELS).nbytes if LAGGED in read else 0
+        history = LagColumns(own_columns(spec), 1, LAGGED_LABELS).nbytes + LabelUnit().nbytes
+        lags = history if LAGGED in read else 0
         drawn = 8 * random_features(spec) * (own_columns(spec) + 1) if RANDOM in read else 0
         teams = sum(own) + mixed
         if spec.task != "regression" and cls.row_exact(spec):

@@ -19,6 +19,7 @@ from core.features.lags import LagColumns
 from core.features.row_sample import RowSample
 from core.features.scaling import Scaler
 from core.learners.auto.kernels import LAST, WAKES, WEIGHT
+from core.learners.auto.label_unit import LabelUnit
 from core.learners.auto.mixture import ExpertMixture
 from core.metrics import ClassificationMetrics, RegressionMetrics
 from core.metrics.difference import PairedDifference
@@ -105,6 +106,7 @@ CASES = {
     **{f"scaler {kind}": Case(lambda kind=kind: Scaler(kind, 4), lambda held, rows: held.scale(X[rows], absorb=True),
                               lambda held: {"D": 4, "held": held.rows if held.rows < 20 else 0}, 200)
        for kind in ("standard", "robust")},
+    "label unit": Case(LabelUnit, lambda held, rows: held.scale(Y[rows]), rows=60),
     "lags": Case(lambda: LagColumns(4, 2, 3, 3), lambda held, rows: held.lag(X[rows], CLASSES[rows]),
                  lambda _: {"features": 2, "D": 4, "labels": 3, "C": 3}, 40),
     "intervals": Case(partial(Intervals, 1000, 0.999), lambda held, rows: held.absorb(NUMBERS[0, rows], Y[rows])),

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import astuple
 from numpy.testing import assert_allclose
 
+from core.learners.auto.label_unit import LabelUnit
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.stacks import GAIN_FIRST, first_gains, learn_stack, stack
 from tests.core.learners.streams import learner_of, relative
@@ -110,6 +111,33 @@ def test_it_reports_the_weight_and_the_prediction_of_each_expert():
     assert built.team.experts["dfop"].predict(X[:1]).value[0] == dfop["prediction"]
 
 
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_the_unit_of_the_labels_does_not_matter(unit):
+    """Experts that read the last labels as columns can give them any weight."""
+    X, y = series(600)
+    assert_allclose(learner().learn(X, y).value, learner().learn(X, y * unit).value / unit, atol=1e-6 * y.std())
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([5.0, 5.0, 7.0, 4.0, 65.0, 67.0], [0.0, 0.0, 1.0, -0.5, 30.0, 30.0]),
+        ([0.0, 1e-300, 3.0, *[1.0] * 18, 600.0], [0.0, 1.0, 30.0, *[10.0] * 18, 6000.0]),
+        ([-1e308, 1e308], [0.0, 1.0]),
+    ],
+)
+def test_labels_get_a_unit_at_once(labels, expected):
+    """That of the first two different ones, unless these are nearly equal; it stays after 20."""
+    assert_allclose(LabelUnit().scale(np.array(labels)), expected, rtol=1e-12)
+
+
+def test_an_idle_start_does_not_lead_far_off():
+    """Labels that are equal up to round-off leave a unit in which the later ones would be huge."""
+    X, y = series(600)
+    y[:2] = 20.0, 20.0 + 1e-12
+    assert np.abs(learner().learn(X, y).value - y)[2:].max() < 20 * y.std()
+
+
 def test_it_continues_with_further_columns():
     """Lags included: experts that can take the columns predict as before, and the others have no weight yet."""
     X, y = series(600)
@@ -119,8 +147,9 @@ def test_it_continues_with_further_columns():
     wider = np.ascontiguousarray(np.insert(X, 1, 0.0, axis=1))
     assert_allclose(few.predict(X[:50]).value, more.predict(wider[:50]).value, atol=0.02 * y.std())
     weights = {one["expert"]: one["weight"] for one in more.info()["experts"]}
+    assert more.columns.unit.scale(y[:5]).tolist() == few.columns.unit.scale(y[:5]).tolist()
     assert 0.0 == weights["dfop_003_random"]
-    assert weights["rls_lagged"] > 0.3
+    assert weights["rls_lagged"] > 0.2
 
 
 # -- stacks
