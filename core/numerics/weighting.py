@@ -4,6 +4,7 @@ For a row, l_k the loss of expert k = 1 ... K and w_k its weight, 1/K at the sta
 
     exponential weights   w_k <- w_k exp(-min(eta (l_k - least), 700))   least: min l, or 0 where losses are in [0, 1]
     fixed share           w_k <- (1 - eps) w_k / sum w + eps / K         an expert without weight can regain it
+    shares                a_k ~ max(w_k - 2 eps / K, 0)                  sum to 1; a prediction is o = sum_k a_k p_k
     loss to expect        D <- D + r ((o - y)^2 - D)                     r = c max(1/t, .001)
 
     logarithmic pool      q ~ exp(sum_k v_k f_k)                         f_k: centred log probabilities of the classes
@@ -18,8 +19,12 @@ a row's weight relative to the largest recent one:
 
 If all rows have the same weight, it changes nothing; a single heavy row is forgotten after a few thousand rows.
 
+**Labels that jump.** The fixed share alone keeps every w_k at eps / K or, if losses are capped, at up to twice that. If
+labels jump by J, experts that never forget stay off by J, and each would move o by J eps / K: so o leaves it out.
+
 The loss of a number is its squared error in units of D. A row with a large error counts fully in the D that weighs it,
-but at most as 1e6 D in the D of later rows. Otherwise one label of 1e20 would make all later losses negligible.
+but at most as a multiple of D in the D of later rows. Otherwise a few rows after a jump, or one label of 1e20, would
+make all losses of the next thousands of rows negligible.
 
 These functions are compiled into the kernels that call them. Numba's cache watches only the kernels' own files; `make`
 compiles them again when this one changes.
@@ -33,7 +38,7 @@ import math
 
 from numba import njit
 
-from core.contract import Floats
+from core.contract import VECTOR, Floats
 
 FIXED_SHARE = 1e-3  # the eps of most mixtures
 HEAVIEST_KEPT = 0.999
@@ -41,7 +46,7 @@ LOSS_RATE = 1e-3
 POOL_MAX = 20.0
 
 _EXPONENT_MAX = 700.0
-_SQUARED_MAX, _LOSS_MIN, _WINSOR = 1e150, 1e-300, 1e6
+_SQUARED_MAX, _LOSS_MIN = 1e150, 1e-300
 _POOL_RATE, _POOL_DECAY = 0.15, 0.9995
 
 
@@ -76,6 +81,17 @@ def weigh_and_share(weights: Floats, losses: Floats, least: float, eta: float) -
     fixed_share(weights, 1.0 - FIXED_SHARE, total, FIXED_SHARE / weights.shape[0])
 
 
+@njit(f"void({VECTOR}, {VECTOR})", cache=True, nogil=True, error_model="numpy")
+def take_shares(weights: Floats, shares: Floats) -> None:
+    """Write the shares a (K,) that experts of weights (K,) have in a prediction."""
+    least, total = 2.0 * FIXED_SHARE / weights.shape[0], 0.0
+    for k in range(weights.shape[0]):
+        shares[k] = max(weights[k] - least, 0.0)
+        total += shares[k]
+    for k in range(weights.shape[0]):
+        shares[k] /= total
+
+
 @njit(cache=True, nogil=True)
 def bounded_square(difference: float) -> float:
     """difference^2, finite."""
@@ -84,19 +100,19 @@ def bounded_square(difference: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def winsorised_by(loss: float, miss: float) -> float:
-    """What a row's squared error counts as if D so far is ``loss``."""
-    return _WINSOR * loss if 0.0 < _WINSOR * loss < miss else miss
+def winsorised(miss: float, loss: float, most: float) -> float:
+    """What a row's squared error counts as: at most ``most`` (inf: no limit) times the loss to expect so far."""
+    return most * loss if 0.0 < most * loss < miss else miss
 
 
 @njit(cache=True, nogil=True)
-def expect(loss: float, miss: float, weight: float, rows: float, winsorised: bool) -> tuple[float, float, float]:
+def expect(loss: float, miss: float, weight: float, rows: float, most: float) -> tuple[float, float, float]:
     """D for this row and for later ones, from the D so far and the row's squared error; and what that error counted as.
 
-    ``weight`` is relative; ``rows``: the number learned before; ``winsorised``: whether a large error counts for less.
+    ``weight`` is relative; ``rows``: the number learned before; ``most``: see ``winsorised``.
     """
     rate = weight * max(1.0 / (rows + 1.0), LOSS_RATE)
-    counted = winsorised_by(loss, miss) if winsorised else miss
+    counted = winsorised(miss, loss, most)
     return max(loss + rate * (miss - loss), _LOSS_MIN), loss + rate * (counted - loss), counted
 
 

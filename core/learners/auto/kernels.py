@@ -24,17 +24,18 @@ Four label experts need no columns. With n_k the weights of the labels k so far 
 
 **Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.features.label_range):
 
-    o = sum_e w_e p_e                                       exponential weights, fixed share .001:
+    o = sum_e a_e p_e                                       a the shares of w: exponential weights, fixed share .001:
     l_e = min(((p_e - y)^2 - min_e (p_e - y)^2) / D, 4)     eta = .3; D: the loss to expect
     m_e <- m_e + r ((p_e - y)^2 - m_e)                      each expert's mean squared error, r = max(1/t, .001)
 
-D, m_e and s_e^2 are at most what the range of the labels allows, and a row's error is winsorised in D and m_e.
+D, m_e and s_e^2 are at most what the range of the labels allows. In the D and m_e of later rows, a row's squared error
+counts at most as 1000 D, or 1000 m_e if that is more.
 
 After the experts that read columns come one that repeats the last label, and two sums of all of these
 (core.learners.auto.stacks). The cap of 4 keeps a single row from deciding: an expert that is bad only in a
-few rows loses little. **Predictive deviation**: sqrt(c S), S = sum_e w_e (s_e^2 + (p_e - o)^2), s_e that of expert e
-(sqrt(m_e) for the last label and the sums); 0 while all labels are equal. If the model is good, most of S comes from
-the small fixed shares of bad experts; so from row 20 on c follows the ratio of squared errors to S:
+few rows loses little. **Predictive deviation**: sqrt(c S), S = sum_e a_e (s_e^2 + (p_e - o)^2), s_e that of expert e
+(sqrt(m_e) for the last label and the sums); 0 while all labels are equal. Experts may misjudge their deviations; so
+from row 20 on c follows the ratio of squared errors to S:
 
     c <- c + max(1/t, .01) (min((y - o)^2 / S, 100 c) - c)   c = 1 at first, within [1/400, 25]
 
@@ -70,6 +71,7 @@ SLOPE_MIN, SLOPE_MAX, CURVATURE_FIRST, CURVATURE_MAX = 0.02, 20.0, 1.0, 1000.0
 POOL_FIRST, POOLED_FIRST, COUNT_MAX = 3.0, 0.5, 1e20
 VALUE_MAX, LOSS_MAX = 1e300, 1e301
 _CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
+_WINSOR = 1e3  # largest squared error of a row in later D and m_e, in multiples of them
 _RARE_BEGIN, _COMMON, _RARE_TOP_RATE = 200, 0.95, 1.0
 _SCALE_MIN, _SCALE_MAX, _FAR = 1e-140, 1e140, 1e3
 """Limits of sqrt(D), outside which there are no stacks (squares would overflow or vanish), and of |x_e| in a stack."""
@@ -236,11 +238,18 @@ def mix_classes(
 
 
 @njit(cache=True, nogil=True)
-def _spread(own: Floats, variances: Floats, numbers: Floats, mixed: float, counters: Floats) -> float:
+def _mix(own: Floats, numbers: Floats, shares: Floats) -> float:
+    """The number o; writes the experts' shares."""
+    weighting.take_shares(own[WEIGHT], shares)
+    return min(max(stack(numbers, shares), -VALUE_MAX), VALUE_MAX)
+
+
+@njit(cache=True, nogil=True)
+def _spread(shares: Floats, variances: Floats, numbers: Floats, mixed: float, counters: Floats) -> float:
     """sqrt(S); 0 if all labels were equal."""
     if counters[ROWS] >= SPAN_ROWS and counters[LEAST] == counters[MOST]:
         return 0.0
-    return weighting.deviation(own[WEIGHT], variances, numbers, mixed)
+    return weighting.deviation(shares, variances, numbers, mixed)
 
 
 @njit(cache=True, nogil=True)
@@ -267,11 +276,11 @@ def mix_numbers(
     The stacks have ``gains`` (2, E - 2, E - 2) and weights ``stacked`` (2, E - 2).
     """
     A, last = awake.shape[0], P.shape[0]
-    own, numbers, variances, losses = np.empty((5, A)), np.empty(A), np.empty(A), np.empty(A)
+    own, numbers, variances, losses, shares = np.empty((5, A)), np.empty(A), np.empty(A), np.empty(A), np.empty(A)
     x, Px, sizes = np.zeros(stacked.shape[1]), np.empty(stacked.shape[1]), np.empty(2)
     _copy(table, awake, own, False)
     for i in range(P.shape[2]):
-        t, base, share, mixed = counters[ROWS], 0.0, 0.0, 0.0
+        t, base, share = counters[ROWS], 0.0, 0.0
         most = error_max(counters[LEAST], counters[MOST], t)
         loss = min(counters[LOSS], most)
         for a in range(last + 1):
@@ -289,18 +298,15 @@ def mix_numbers(
             number = base + scale * stack(x, stacked[which]) if stacks else base
             numbers[last + 1 + which] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
             variances[last + 1 + which] = min(own[FIGURE, last + 1 + which], most)
-        for a in range(A):
-            mixed += own[WEIGHT, a] * numbers[a]
-        value[i] = mixed = min(max(mixed, -VALUE_MAX), VALUE_MAX)
-        spread = _spread(own, variances, numbers, mixed, counters)
+        value[i] = mixed = _mix(own, numbers, shares)
+        spread = _spread(shares, variances, numbers, mixed, counters)
         std[i] = min(spread * math.sqrt(counters[SPREAD]), VALUE_MAX)
         if not y.shape[0]:
             continue
         weight = weighting.relative(weights[i] if weights.shape[0] else 1.0, counters, HEAVIEST)
         _compare(spread, abs(mixed - y[i]), weight, counters)
-        expected, counters[LOSS], counted = weighting.expect(
-            loss, weighting.bounded_square(mixed - y[i]), weight, t, t >= SPAN_ROWS
-        )
+        winsor, miss = _WINSOR if t >= SPAN_ROWS else np.inf, weighting.bounded_square(mixed - y[i])
+        expected, counters[LOSS], counted = weighting.expect(loss, miss, weight, t, winsor)
         counters[RECENT] += counted / REST_ROWS
         least = np.inf
         for which in range(2):
@@ -312,8 +318,8 @@ def mix_numbers(
                     used += own[WEIGHT, last + 1 + which] * abs(stacked[which, awake[a]]) / sizes[which]
             own[USE, a] += USE_RATE * (used - own[USE, a])
             losses[a] = weighting.bounded_square(numbers[a] - y[i])
-            error = weighting.winsorised_by(loss, losses[a]) if t >= SPAN_ROWS else losses[a]
             figure = min(own[FIGURE, a], most)
+            error = weighting.winsorised(losses[a], max(loss, figure), winsor)
             own[FIGURE, a] = figure + max(1.0 / (t + 1.0), weighting.LOSS_RATE) * (error - figure)
             least = min(least, losses[a])
         for a in range(A):

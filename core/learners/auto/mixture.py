@@ -11,7 +11,7 @@ from core.learners.auto import kernels as mixing
 from core.learners.auto import stacks
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, SPELL_MAX, decide, goes_worse
 from core.learners.learner import CLASS_BOUND, NO_VALUE, NONE_GIVEN
-from core.numerics.weighting import POOL_MAX
+from core.numerics.weighting import POOL_MAX, take_shares
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
 _SUM_ERROR = 1e-6
@@ -189,10 +189,13 @@ class ExpertMixture(Holder):
 
     @property
     def weights(self) -> Floats:
-        """The share of each expert: in the pool, where negative weights count as 0, and in the choice."""
+        """The share of each expert in a number; or in the pool, where negative weights count as 0, and the choice."""
         chosen: Floats = self.table[mixing.WEIGHT]
         if self.regression:
-            return chosen
+            shares, awake = np.zeros(len(chosen)), np.empty(len(self.awake))
+            take_shares(chosen[self.awake], awake)
+            shares[self.awake] = awake
+            return shares
         pool, c = np.maximum(self.table[mixing.POOL], 0.0), self.counters[mixing.POOLED]
         pool[self.resting] = 0.0
         total = pool.sum()

@@ -3,10 +3,10 @@ r"""DFOP with ``forgetting_rate: "auto"``, compiled: RLS and DFOPs of many rates
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
     p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
                             within the range [a, b] of the labels so far and a tenth of it beyond (from row 20 on)
-    o = sum_k v_k p_k       the mixed score
+    o = sum_k a_k p_k       the mixed score; a = v for classes, for regression the shares of v (core.numerics.weighting)
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
     v                       exponential weights with eta = 1 / (2 D), which is Bayes' rule for normal errors of variance
-                            D, the loss to expect; fixed share .001 (core.numerics.weighting)
+                            D, the loss to expect; fixed share .001
     two classes             eta = 1 and l_k = ln(1 + exp(-2 a y p_k)), a the slope of the probabilities before the row
 
 A row of weight c, relative to the largest recent one, counts c times: eta and r, the rate of D, are multiplied by c.
@@ -21,9 +21,9 @@ points, and where one class has 4 % of the rows or less, the area under the ROC 
 times a huge number is a huge error.
 
 **Outliers among labels** (regression, from row 20 on). A label far outside [a, b] moves that end by one width only
-(core.features.label_range), and |o - y|^2 is winsorised in the D of later rows, which the range bounds.
+(core.features.label_range), and |o - y|^2 counts at most as 100 D in the D of later rows, which the range bounds.
 
-**Predictive deviation** (regression): sqrt(sum_k v_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
+**Predictive deviation** (regression): sqrt(sum_k a_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
 
 **Any finite input.** The members are safe (kernels.py); differences and deviations are held within 1e150 before they
 are squared, and D above 1e-300.
@@ -46,7 +46,7 @@ from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
 from core.learners.dfop.kernels import ROWS, SCRATCH, MemberState
 from core.numerics.rows import HELD, eighths
-from core.numerics.weighting import bounded_square, deviation, expect, relative, weigh_and_share
+from core.numerics.weighting import bounded_square, deviation, expect, relative, take_shares, weigh_and_share
 
 MEMBERS, COLUMNS, OUTPUTS, REGRESSION, REFRESH_ROWS, LOSS, HEAVIEST = 0, 1, 2, 3, 4, 5, 6
 SPAN = 7
@@ -58,6 +58,8 @@ calibration of probabilities; the weights v. Then come the members, each with it
 CHUNK_ROWS = 1024  # rows whose member predictions are held at once; chunks end at absolute row numbers, as blocks do
 SCORE_MAX = 1.5
 DEVIATION_MAX = 3.0  # largest deviation, in widths of the range of the labels
+
+_WINSOR = 100.0  # largest squared error of a row in the D of later ones, in multiples of D
 
 _GIVEN = f"{NUMBERS_IN}, {NUMBERS_IN}"  # one type for rows with and without labels, so that kernels compile once
 _ROWS, _SAID = f"{ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}", f"{CLASSES}, {TABLE}"
@@ -133,17 +135,20 @@ def _mix_rows(
     regression = std.shape[0] > 0
     span, mixing = bank[SPAN:CALIBRATED], bank[MIXING : MIXING + K]
     losses, numbers, variances = np.empty(K), np.empty(K), np.empty(K)
+    shares = np.empty(K) if regression else mixing
     for i in range(n):
         _clip_row(P, S, i, rows, span, regression)
+        if regression:
+            take_shares(mixing, shares)
         for j in range(m):
             o = 0.0
             for k in range(K):
-                o += mixing[k] * P[k, i, j]
+                o += shares[k] * P[k, i, j]
             scores[i, j] = o
         if regression:
             for k in range(K):
                 numbers[k], variances[k] = P[k, i, 0], bounded_square(S[k, i])
-            std[i] = deviation(mixing, variances, numbers, scores[i, 0])
+            std[i] = deviation(shares, variances, numbers, scores[i, 0])
         if y.shape[0]:
             mixed = 0.0
             losses[:] = 0.0
@@ -154,7 +159,8 @@ def _mix_rows(
                     losses[k] += bounded_square(P[k, i, j] - target) / m
             weight = relative(weights[i] if weights.shape[0] else 1.0, bank, HEAVIEST)
             loss = min(bank[LOSS], error_max(span[0], span[1], rows)) if regression else bank[LOSS]
-            expected, bank[LOSS], _ = expect(loss, mixed, weight, rows, regression and rows >= SPAN_ROWS)
+            most = _WINSOR if regression and rows >= SPAN_ROWS else np.inf
+            expected, bank[LOSS], _ = expect(loss, mixed, weight, rows, most)
             eta = 0.5 * weight / expected
             if m == 1 and not regression:
                 eta = weight

@@ -27,6 +27,7 @@ from core.learners.learner import NO_VALUE, NONE_GIVEN
 from core.learners.linear import LinearLearner, as_views, column_count, linear_model, with_class
 from core.learners.posterior import View, spectral_norm
 from core.numerics.linalg import mirror_upper, spd_inverse
+from core.numerics.weighting import take_shares
 from core.state.layout import POSITIVE, WHOLE, Array, Counts, Layout, Range, Shares, Symmetric
 
 RATES = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 0.5)
@@ -240,8 +241,8 @@ class Dfop(LinearLearner):
                 self._refresh(k, leaks=self.counters[k, FORGOTTEN] + steps[k] > kernels.LEAK_AFTER)
 
     def mean_columns(self) -> Floats:
-        """The members' weights, averaged: the linear model of the mixture if no score is clipped."""
-        return np.tensordot(self.mixing, self.W, 1)
+        """The members' weights, averaged by their shares: the linear model of the mixture if no score is clipped."""
+        return np.tensordot(self.shares, self.W, 1)
 
     def posterior(self, view: View) -> Header:
         """Weights, covariance Q, its spectral norm and the noise variance v, for each rate if there are several.
@@ -255,7 +256,7 @@ class Dfop(LinearLearner):
         names: Header = {"names": view.chosen + bias}
         if len(members) == 1:
             return names | members.popitem()[1]
-        shares = zip(members, self.mixing.tolist(), strict=True)
+        shares = zip(members, self.shares.tolist(), strict=True)
         return names | {"rates": {rate: {"share": share, **members[rate]} for rate, share in shares}}
 
     def _posterior(self, k: int, at: Ints, view: View) -> Header:
@@ -277,23 +278,33 @@ class Dfop(LinearLearner):
     def deviations(self) -> Floats:
         """Standard deviations of ``weights`` (m, d), including those between the members."""
         d = self.spec.dimension
-        columns = self.W[:, : column_count(self.classes), :d]
+        columns, shares = self.W[:, : column_count(self.classes), :d], self.shares
         within = np.array(self._noise)[:, None] * self.Q[:, range(d), range(d)]
         with np.errstate(over="ignore"):
-            between = np.square(columns - np.tensordot(self.mixing, columns, 1))
-            variance = np.tensordot(self.mixing, within[:, None] + between, 1)
+            between = np.square(columns - np.tensordot(shares, columns, 1))
+            variance = np.tensordot(shares, within[:, None] + between, 1)
         found = np.minimum(np.sqrt(variance), kernels.PREDICTION_MAX)
         return found if self.regression or self.classes > 2 else np.repeat(found, self.classes, axis=0)
 
     def info(self) -> Header:
-        """Rows, the window 1 / (mean rate) (None: all rows), the members' rates and weights, a regression's noise."""
-        rate = float(self.mixing @ np.array(self.rates))
+        """Rows, the window 1 / (mean rate) (None: all rows), the members' rates and shares, a regression's noise."""
+        shares = self.shares
+        rate = float(shares @ np.array(self.rates))
         seen: Header = {"rows": self.rows, "effective_window": 1.0 / max(rate, RATE_MIN) if rate else None}
         if len(self.rates) > 1:
-            seen |= {"forgetting_rates": [*self.rates], "forgetting_weights": self.mixing.tolist()}
+            seen |= {"forgetting_rates": [*self.rates], "forgetting_weights": shares.tolist()}
         if self.regression:
-            seen["noise_std"] = math.sqrt(self.mixing @ np.array(self._noise)) if self.rows else None
+            seen["noise_std"] = math.sqrt(shares @ np.array(self._noise)) if self.rows else None
         return seen
+
+    @property
+    def shares(self) -> Floats:
+        """The members' shares (K,) in a prediction."""
+        if not self.regression:
+            return self.mixing
+        shares = np.empty_like(self.mixing)
+        take_shares(self.mixing, shares)
+        return shares
 
     @property
     def rows(self) -> int:

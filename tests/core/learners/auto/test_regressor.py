@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import astuple
 from numpy.testing import assert_allclose
 
+from core.learners.auto.kernels import WEIGHT
 from core.learners.auto.label_unit import LabelUnit
 from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.stacks import GAIN_FIRST, first_gains, learn_stack, stack
@@ -38,8 +39,9 @@ def oracle(P, S, y, weights):
         base, scale = w[:B] @ p[:B] / w[:B].sum(), math.sqrt(D)
         x = (p[:B] - base) / scale if t >= 20 else np.zeros(B)
         p[B:] = np.clip(base + scale * sums @ x, *held)
-        o = w @ p
-        variance = w @ (np.append(S[:, t] ** 2, m[B - 1 :]) + (p - o) ** 2)
+        a = np.maximum(w - 0.002 / E, 0) / np.maximum(w - 0.002 / E, 0).sum()
+        o = a @ p
+        variance = a @ (np.append(S[:, t] ** 2, m[B - 1 :]) + (p - o) ** 2)
         said.append((o, math.sqrt(c * variance)))
         if t >= 20:
             c += weights[t] * max(1 / t, 0.01) * (min((y[t] - o) ** 2 / variance, 100 * c) - c)
@@ -76,7 +78,7 @@ def test_the_mixture_follows_its_equations(weighted):
     expected, w = oracle(P, S, y, relative(weights))
     assert_allclose(expected[:, 0], value, rtol=1e-6)
     assert_allclose(expected[:, 1], std, rtol=1e-6)
-    assert_allclose(w, built.weights, rtol=1e-6, atol=1e-9)
+    assert_allclose(w, built.table[WEIGHT], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(("noise", "weight"), [(0.02, 1.0), (0.1, 1.0), (1.0, 1.0), (1.0, 100.0)])
@@ -136,6 +138,29 @@ def test_an_idle_start_does_not_lead_far_off():
     X, y = series(600)
     y[:2] = 20.0, 20.0 + 1e-12
     assert np.abs(learner().learn(X, y).value - y)[2:].max() < 20 * y.std()
+
+
+def test_it_follows_labels_that_jump():
+    """From 200 rows after a jump of a thousand deviations on, its error is near that without a jump."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(3000, 3))
+    y = X[:, 0] - X[:, 1] + rng.normal(size=3000) / 10
+    expected = np.square(learner().learn(X, y).value - y)
+    y[2000:] += 1000.0
+    error = np.square(learner().learn(X, y).value - y)
+    assert error[2200:].mean() < 2 * expected[2200:].mean()
+
+
+def test_mean_squared_errors_of_bad_experts_are_true():
+    """Also where they are thousands of times as large as that of the mixture."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 3))
+    y = X[:, 0] - X[:, 1] + rng.normal(size=3000) / 100
+    built = learner()
+    built.learn(X, y)
+    told = {one["expert"]: one["mse"] for one in built.info()["experts"]}
+    assert told["dfop"] < 1e-3 * told["last_value"]
+    assert np.mean(np.diff(y)[2000:] ** 2) == pytest.approx(told["last_value"], rel=0.15)
 
 
 def test_it_continues_with_further_columns():

@@ -51,12 +51,16 @@ class Literal:
         self.seen.append(float(y[0]))
         columns = np.arange(self.classes) if self.classes > 2 else [1]
         target = np.where(np.equal(columns, y[0]), 1.0, -1.0) if self.classes else y
-        o = self.v @ p
-        std = math.sqrt(self.v @ (s[:, 0] ** 2 + (p[:, 0] - o[0]) ** 2)) if not self.classes else None
+        a = self.v if self.classes else np.maximum(self.v - 0.002 / len(self.v), 0)
+        a = a / a.sum()
+        o = a @ p
+        std = math.sqrt(a @ (s[:, 0] ** 2 + (p[:, 0] - o[0]) ** 2)) if not self.classes else None
         loss = ((p - target) ** 2).mean(axis=1)
         self.t += 1
-        self.D += share * max(1 / self.t, 0.001) * (((o - target) ** 2).mean() - self.D)
-        eta = share * 0.5 / self.D
+        rate, miss = share * max(1 / self.t, 0.001), ((o - target) ** 2).mean()
+        eta = share * 0.5 / (self.D + rate * (miss - self.D))
+        counted = miss if self.classes or self.t <= 20 else min(miss, 100 * self.D)
+        self.D += rate * (counted - self.D)
         if self.classes == 2:
             loss, eta = np.log1p(np.exp(-2 * self.a * target[0] * p[:, 0])), share
             self._slope(np.array([-o[0], o[0]]), int(y[0]), share)
@@ -119,8 +123,8 @@ def test_info_shows_the_weights():
     bank.learn(X, y)
     info = bank.info()
     assert list(RATES) == info["forgetting_rates"]
-    assert bank.mixing.tolist() == info["forgetting_weights"]
-    assert_allclose(1 / (bank.mixing @ RATES), info["effective_window"])
+    assert bank.shares.tolist() == info["forgetting_weights"]
+    assert_allclose(1 / (bank.shares @ RATES), info["effective_window"])
     assert 100 == info["rows"]
     assert 0.05 < info["noise_std"] < 0.3
 

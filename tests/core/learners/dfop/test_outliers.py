@@ -106,6 +106,21 @@ def test_auto_survives_a_wild_label(size):
     assert bank.loss[0] < np.ptp(bank.span) ** 2
 
 
+@pytest.mark.parametrize("jump", [1e2, 1e3, 1e6])
+def test_auto_follows_labels_that_jump(jump):
+    """From 100 rows after a jump on, the error of the bank is near that without one; its linear model follows too."""
+    X, y = good(4000, 2)
+    y += np.random.default_rng(3).normal(size=4000) / 10
+    bank, spared = build_bank(d=2), build_bank(d=2)
+    expected = np.square(spared.learn(X, y).value - y)
+    y[2000:] += jump
+    error = np.square(bank.learn(X, y).value - y)
+    assert error[2100:2600].mean() < 2 * expected[2100:2600].mean()
+    assert error[3000:].mean() < 1.1 * expected[3000:].mean()
+    X, y = good(500, 4)
+    assert_allclose(bank.weights().coefficients[0] @ X.T + bank.weights().bias[0], y + jump, atol=0.2)
+
+
 def test_auto_follows_labels_that_grow():
     """From constant labels to varying ones, then 1e6 times as large: range and loss follow within some rows."""
     X, y = exciting(6000)
