@@ -168,16 +168,20 @@ class EmbeddedStore:
     def _wait_until_loaded(self, server: str, child: ServerProcess) -> int:
         """Wait for as long as the server says that it is loading; a silent one is given up.
 
-        Returns the bytes that its data take.
+        Returns the bytes that its data take, without those that had been deleted, which it frees a little later.
         """
         heard = said = time.monotonic()
-        while (found := _information(self._socket)) is None or found["loading"] != "0":
+        while (
+            (found := _information(self._socket)) is None
+            or found["loading"] != "0"
+            or (self._room and found["lazyfree_pending_objects"] != "0")
+        ):
             now = time.monotonic()
             if not child.alive():
                 raise CannotStart(f"{server} exited immediately; {self.why()}")
             if found is not None:
                 heard = now
-                if now >= said + LOADING_SAID_S:
+                if found["loading"] != "0" and now >= said + LOADING_SAID_S:
                     said, done = now, float(found["loading_loaded_perc"])
                     left_s = found["loading_eta_seconds"]
                     logger.info("the private store is loading its data: %.0f %%, about %s s left", done, left_s)

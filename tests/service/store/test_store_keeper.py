@@ -219,3 +219,18 @@ def test_a_store_that_holds_more_than_it_may_is_still_used(tmp_path, caplog):
         assert redis.set("more", "x")
         assert 14 == redis.dbsize()
     store.stop()
+
+
+def test_what_was_deleted_before_a_restart_is_not_held(tmp_path, caplog):
+    """The server frees it in the background, and still has most of it when it has loaded the rest."""
+    store = EmbeddedStore(tmp_path, "everysec")
+    with Redis.from_url(store.start()) as redis:
+        for part in range(40):
+            redis.hset("ids", mapping={f"{part} {row}": "x" * 40 for row in range(10_000)})
+        redis.unlink("ids")
+    store.stop()
+    store = EmbeddedStore(tmp_path, "everysec", room_mb=8)
+    with Redis.from_url(store.start()) as redis:
+        assert {"maxmemory": str(8 * 2**20)} == redis.config_get("maxmemory")
+    store.stop()
+    assert [] == caplog.messages
