@@ -1,10 +1,17 @@
 """What is sent again is learned once, and answered as it was the first time."""
 
 import threading
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 
+from service.errors import Unreplicated
+from service.runtime.commit.answerer import Answerer
+from service.runtime.stats import Stats
 from service.store.log import codec
+from service.store.log.appends import SeenId
+from service.store.redis.connection import Safety
 from tests.service.api_fixtures import CSV, DFOP, JSON, RLS, ROW, columnar, features, forms, problem
 
 LABELS = ["UP", "DOWN", "DOWN", "UP", "UP"]
@@ -257,6 +264,20 @@ async def test_what_replicas_lack_is_not_acknowledged_by_a_repeat_either(start, 
     refused = await strict.ask("POST", f"{path}/feedback", json={**ROW, "label": "UP", "id": "once"})
     assert "/problems/unreplicated" == problem(refused, 503)["type"]
     assert (await api.post(f"{path}/feedback", {**ROW, "label": "UP", "id": "once"}))["duplicate"]
+
+
+@pytest.mark.parametrize("now", [None, SeenId(2, 0, 0, "d", None), SeenId(1, 0, 0, "other", None)])
+async def test_an_id_that_a_failover_has_just_lost_is_not_acknowledged(now):
+    """Lost between the lookup that found it and the one that waits for the replicas, or learned again since."""
+    log, stats = AsyncMock(), Stats()
+    replica, found = SimpleNamespace(name="m", incarnation="i"), [("i:a", SeenId(1, 0, 0, "d", None))]
+    answerer = Answerer(log, AsyncMock(), stats, safety=Safety(1, 10))
+    log.lookup.return_value = [found[0][1]]
+    assert found == await answerer.confirmed(replica, found)
+    log.lookup.return_value = [now]
+    with pytest.raises(Unreplicated):
+        await answerer.confirmed(replica, found)
+    assert 1 == stats.unreplicated
 
 
 async def test_ids_are_capped_and_say_so(start):

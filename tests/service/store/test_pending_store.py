@@ -259,16 +259,19 @@ async def test_a_name_whose_model_was_never_created_leaves_the_index(model, quic
     So does one that nobody has in a cluster: its server may have lost it, and be restored.
     """
     names, catalog = ("m inc0", "never inc1", "young inc1"), Catalog(model.connection)
+    others = [(f"z{number}", INCARNATION) for number in range(5)]  # on the next pages
+    for other in others:
+        await catalog.create(*other, b"{}")
     await model.connection.ask(*[("ZADD", INDEX, 0, member) for member in names])
     await model.connection.ask(("SET", ModelKeys("m", "inc0").deleted, 1))  # it was deleted, up to the index
     model.connection.topology.sole = None if cluster else model.connection.topology.sole
     sweeps = Sweeper(model.connection, Stats())
     await sweeps._walk()
-    assert 4 == await catalog.count()
+    assert 9 == await catalog.count()
     assert (await catalog.create("young", "inc1", b"{}")).created
     await sweeps._walk()
-    assert [("m", INCARNATION), ("young", "inc1")] == (await catalog.names(9))[0]
-    assert (3 if cluster else 2) == await catalog.count()
+    assert [("m", INCARNATION), ("young", "inc1"), *others] == (await catalog.names(9))[0]
+    assert (8 if cluster else 7) == await catalog.count()
     assert [[b"m inc0"]] == await model.connection.ask(("ZRANGE", TOMBSTONES, 0, -1))
 
 

@@ -202,6 +202,28 @@ def test_a_store_that_loads_is_given_up_with_the_service(slow):
     store.stop()
 
 
+def test_a_stop_waits_for_a_start_that_is_under_way(tmp_path, monkeypatch):
+    """Else it would find nothing to stop, and the server would run on after it."""
+    found, begun, goes_on = embedded._find_server(), threading.Event(), threading.Event()
+
+    def find():
+        begun.set()
+        assert goes_on.wait(20)
+        return found
+
+    monkeypatch.setattr(embedded, "_find_server", find)
+    store = EmbeddedStore(tmp_path, "everysec")
+    with ThreadPoolExecutor(2) as threads:
+        started = threads.submit(store.start)
+        assert begun.wait(20)
+        stopped = threads.submit(store.stop)
+        time.sleep(0.1)
+        goes_on.set()
+        assert store.url == started.result()
+        stopped.result()
+    assert not store.alive()
+
+
 def test_a_store_that_holds_more_than_it_may_is_still_used(tmp_path, caplog):
     """After a restart with a smaller limit it warns and does not grow; what is deleted makes room."""
     store = EmbeddedStore(tmp_path, "everysec", room_mb=64)
