@@ -112,7 +112,9 @@ def test_a_service_that_waits_for_its_store_to_load_ends_at_once(tmp_path) -> No
             assert any("is loading its data" in line for line in child.stdout)
             child.send_signal(signal.SIGTERM)
             assert 0 == child.wait(15)
-            assert "Traceback" not in child.stdout.read()
+            said = child.stdout.read()
+            assert "told to stop before the private store was ready" in said
+            assert "Traceback" not in said
         finally:
             child.kill()
     assert store.start()

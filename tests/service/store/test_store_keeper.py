@@ -4,6 +4,7 @@ One that has much to load is waited for.
 """
 
 import asyncio
+import fcntl
 import logging
 import math
 import random
@@ -200,6 +201,16 @@ def test_a_store_that_loads_is_given_up_with_the_service(slow):
     with Redis.from_url(store.start()) as redis:
         assert 10000 == redis.dbsize()
     store.stop()
+
+
+def test_the_server_of_an_earlier_service_is_not_waited_for_without_need(tmp_path, monkeypatch):
+    """A service that has been told to stop gives up there as well."""
+    monkeypatch.setattr(embedded, "START_TIMEOUT_S", 1.0)
+    (tmp_path / "server.lock").touch(0o600)
+    with (tmp_path / "server.lock").open() as earlier:
+        fcntl.flock(earlier, fcntl.LOCK_EX)
+        with pytest.raises(CannotStart, match="told to stop"):
+            EmbeddedStore(tmp_path, "everysec", unwanted=lambda: True).start()
 
 
 def test_a_stop_waits_for_a_start_that_is_under_way(tmp_path, monkeypatch):
