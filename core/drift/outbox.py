@@ -182,7 +182,8 @@ class Outbox:
             drift = self._kept[at]
             if drift.challenger == challenger:
                 self._advance(alarm.position)
-                listed = (*drift.alarms, alarm) if drift.joined < LISTED_MAX else drift.alarms
+                whole = len(drift.alarms) == drift.joined < LISTED_MAX  # a list that was dropped does not begin again
+                listed = (*drift.alarms, alarm) if whole else drift.alarms
                 self._kept[at] = replace(drift, joined=drift.joined + 1, alarms=listed, last_alarm=alarm.position)
                 self._shorten()
                 return

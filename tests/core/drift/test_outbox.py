@@ -84,6 +84,18 @@ def test_the_lists_of_later_alarms_are_bounded():
     assert ((), LISTED_MAX) == (events[0].alarms, len(events[-1].alarms))
 
 
+def test_an_event_that_has_lost_its_list_only_counts_what_joins_it():
+    """A list holds the first alarms: its length numbers the alarms of the stream."""
+    box, others = filled(1, joined=5), range(2, 3 + LISTED_KEPT // LISTED_MAX)
+    for version in others:
+        box.put(drift(version, challenger="other"))
+        for index in range(1, LISTED_MAX + 1):
+            box.join(later(version, index), "other")
+    box.join(later(others.stop, 0), None)
+    (known,) = box.after((others.stop - 1, LISTED_MAX))
+    assert (6, (), (others.stop, 0)) == (known.joined, known.alarms, known.last_alarm)
+
+
 @pytest.mark.parametrize(
     "forge",
     [
