@@ -231,5 +231,5 @@ def _plausible(drift: Drift) -> bool:
     """Whether the positions and the number of the alarms of an event agree."""
     positions = [drift.place, *(alarm.position for alarm in drift.alarms)]
     in_order = sorted(set(positions)) == positions and positions[-1] <= drift.last_alarm
-    complete = drift.joined > 0 or drift.last_alarm == drift.place
+    complete = drift.joined > len(drift.alarms) or drift.last_alarm == positions[-1]
     return in_order and complete and len(drift.alarms) <= min(drift.joined, LISTED_MAX)

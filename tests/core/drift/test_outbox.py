@@ -110,6 +110,7 @@ def test_an_event_that_has_lost_its_list_only_counts_what_joins_it():
         lambda header: header["kept"][0].update(joined=0),
         lambda header: header["kept"][0].update(joined=0, alarms=[]),
         lambda header: header["kept"][0].update(last_alarm=[1, 0]),
+        lambda header: header["kept"][0].update(last_alarm=[1, 2]),
         lambda header: header["kept"][0]["alarms"][0].update(position=[1, 0]),
         lambda header: header["kept"][0].update(held_back=1),
         lambda header: header["kept"][0]["alarms"][0].update(row=-1),
