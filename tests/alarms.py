@@ -16,8 +16,9 @@ from service.store.log import entry_runs
 
 LOUD = 1000.0
 """A row whose first feature is at least this raises an alarm."""
-JOINS, HELD_BACK = 1.0, 2.0
-"""Second features of an alarm that joins the event before it, and of an event that the cool-down holds back."""
+JOINS, HELD_BACK, OF_ANOTHER = 1.0, 2.0, 3.0
+"""Second features of an alarm that joins the model's newest event, of an event that the cool-down holds back, and of an
+event of a challenger."""
 
 
 def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, Entry], list[Outcome]]:
@@ -35,17 +36,19 @@ def raising(apply: Callable[[Model, Entry], list[Outcome]]) -> Callable[[Model, 
                     position = model.outbox.next_position(entry.version)
                     model.outbox.join(Joined("error_rate", "DOWN", first + at, (change,), position), None)
                 elif row[0] >= LOUD:
-                    model.outbox.put(_alarm(model, entry, first + at, float(row[0]), row[1] == HELD_BACK))
+                    model.outbox.put(_alarm(model, entry, first + at, *map(float, row[:2])))
         return outcomes
 
     return applied
 
 
-def _alarm(model: Model, entry: Entry, row: int, value: float, held_back: bool) -> Drift:
+def _alarm(model: Model, entry: Entry, row: int, value: float, then: float) -> Drift:
+    challenger = "other" if then == OF_ANOTHER else None
     place, windows = model.outbox.next_position(entry.version), (90, 30)
     change = Change("a", 0.0, value)
     means = ("class_mean", "UP", (change,), None, None, 0.1)
-    return Drift(*place, row, entry.time_ms, *means, *windows, "report", place, bool(held_back))
+    how = {"held_back": then == HELD_BACK, "challenger": challenger}
+    return Drift(*place, row, entry.time_ms, *means, *windows, "report", place, **how)
 
 
 @pytest.fixture(scope="module")

@@ -65,11 +65,11 @@ def test_later_alarms_join_the_newest_event_of_their_own_learner():
     """Whatever other learners have had since; where that event is no longer kept, there is nothing to join."""
     box = filled(1)
     box.put(drift(2, challenger="other"))
-    box.join(later(3, 0), None)
-    box.join(later(3, 1), "other")
+    box.join(later(3, 0), "other")
+    box.join(later(3, 1), None)
     box.join(later(4, 0), "gone")
-    assert [(later(3, 0),), (later(3, 1),)] == [event.alarms for event in box.after((2, 0))]
-    assert [(2, 0)] == [event.place for event in box.after((3, 0))]
+    assert [(later(3, 1),), (later(3, 0),)] == [event.alarms for event in box.after((2, 0))]
+    assert [(1, 0)] == [event.place for event in box.after((3, 0))]
     assert (3, 1) == box.last
     loaded = Outbox()
     loaded.load_arrays(*box.to_arrays())

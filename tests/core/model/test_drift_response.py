@@ -9,7 +9,7 @@ from core.config import Config
 from core.contract import Spec
 from core.drift.detector import WatchTest
 from core.drift.outbox import NO_ALARM
-from core.entry import Challenge, Entry, Reset, Restore, Rows
+from core.entry import Challenge, Entry, Promote, Reset, Restore, Rows
 from core.learners.catalogue import find
 from core.model import Model, read, save
 from core.model.apply import apply
@@ -299,6 +299,21 @@ def test_a_reset_and_a_restore_end_the_episode(segment):
     events = alarms(model)
     assert [first] == events[:1]
     assert (2, False) == (len(events), events[1].held_back)
+
+
+def test_a_promotion_ends_the_episodes_of_all_learners():
+    """The event of the model was that of another learner, and the former one has none under its new name."""
+    X, y = stream("classification")
+    model = in_episodes(episode_rows=10**9)
+    other = {"algorithm": "dfop", "watch": {**WATCH, "episode_rows": 10**9}}
+    apply(model, Entry(1, 1_000, (Challenge("other", other, 1),)))
+    version = learn(model, X, y, version=1)
+    before = alarms(model)
+    apply(model, Entry(version + 1, 0, (Promote("other"),)))
+    learn(model, X, y, version=version + 1)
+    assert before == alarms(model)[: len(before)]
+    assert {None, "other"} == {event.challenger for event in before}
+    assert {None, "previous"} == {event.challenger for event in alarms(model)[len(before) :]}
 
 
 @both

@@ -64,9 +64,11 @@ def test_a_summary_shows_the_last_drift_and_challengers_that_are_ahead():
     assert LastDrift(newest.row, newest.time_ms, "error_rate", None) == read.summary(machine).drift
 
 
-def test_a_drift_of_rows_that_are_gone_is_not_the_last_drift():
+@pytest.mark.parametrize(("source", "found_by"), [("restore", {None, "other"}), ("import", {"other"})])
+def test_a_drift_of_rows_that_are_gone_is_not_the_last_drift(source, found_by):
     """After a reset, or a restore of an earlier state, new rows reach the drift's number; challengers' drifts alike."""
-    model, rng = Fed({**KINDS[0], "features": ["a"], "labels": ["x", "y"]}), np.random.default_rng(0)
+    watch = {} if None in found_by else {"watch": None}
+    model, rng = Fed({**KINDS[0], "features": ["a"], "labels": ["x", "y"], **watch}), np.random.default_rng(0)
     model.commit(Challenge("other", {"algorithm": "rls"}, 8))
 
     def learn(rows, shift=0.0):
@@ -80,12 +82,12 @@ def test_a_drift_of_rows_that_are_gone_is_not_the_last_drift():
     assert learn(1500) is None
     saved = save.to_bytes(model.machine)
     assert learn(500, 5.0).row == last().row > 1500
-    model.commit(Restore(saved))
+    model.commit(Restore(saved, source))
     assert learn(1000) is None
     assert learn(500, 5.0).row == last().row > 2500
     model.commit(Reset())
     assert learn(3500) is None
-    assert {"other", None} == {event.challenger for event in model.machine.outbox.after(NO_ALARM)}
+    assert found_by == {event.challenger for event in model.machine.outbox.after(NO_ALARM)}
     assert learn(500, 5.0).row == last().row > 3500
 
 

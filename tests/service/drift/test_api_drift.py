@@ -24,9 +24,13 @@ _values = itertools.count(int(LOUD))
 
 
 async def raise_alarms(api, path, count=1, then=0.0, **how):
-    """Learn ``count`` rows in one entry, each of which raises an alarm; their first features."""
-    values = [float(next(_values)) for _ in range(count)]
-    body = {"columns": ["a", "b"], "data": [[value, then] for value in values], "labels": ["UP"] * count}
+    """Learn rows in one entry, each of which raises an alarm: ``count`` alike, or as ``then`` lists them; their first
+    features.
+    """
+    kinds = then if isinstance(then, tuple) else (then,) * count
+    values = [float(next(_values)) for _ in kinds]
+    data = [[*both] for both in zip(values, kinds, strict=True)]
+    body = {"columns": ["a", "b"], "data": data, "labels": ["UP"] * len(data)}
     await api.post(f"{path}/feedback/batch", body, **how)
     return values
 

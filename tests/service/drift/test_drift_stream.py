@@ -12,7 +12,7 @@ from service.runtime.broadcast import Broadcast, EventSubscription
 from service.store.drift.drift import DriftStream
 from service.store.drift.events import START, StreamPosition
 from service.store.keys import DRIFT, DRIFT_PUBLISHED
-from tests.alarms import JOINS
+from tests.alarms import JOINS, OF_ANOTHER
 from tests.service.api_fixtures import problem
 from tests.service.drift.test_api_drift import raise_alarms, told
 from tests.service.event_client import listening
@@ -90,6 +90,19 @@ async def test_later_alarms_are_events_of_kind_joined(api, start):
             assert [frame.id for frame in frames] == [(await again.next()).id for _ in range(8)]
         async with listening(service, last=frames[3].id) as again:
             assert [frame.data for frame in frames[4:]] == [(await again.next()).data for _ in range(4)]
+
+
+async def test_alarms_of_several_learners_take_turns(api):
+    """One that joins the model's event after an event of a challenger follows that one; none is passed over."""
+    path = await api.new()
+    async with listening(api) as client:
+        values = await raise_alarms(api, path, then=(0.0, OF_ANOTHER, JOINS, OF_ANOTHER, JOINS))
+        frames = [(await client.next()).data for _ in values]
+    rows = [frame.get("row") or frame["alarms"][0]["row"] for frame in frames]
+    assert [1, 2, 3, 4, 5] == rows
+    listed = (await api.get("/drift", params={"limit": 1000}))["events"]
+    told = [(event["row"], event["alarm_count"]) for event in listed if f"/models/{event['model']}" == path]
+    assert [(1, 2), (2, 0), (4, 0)] == told
 
 
 async def test_what_is_no_longer_kept_is_announced(start, monkeypatch):
