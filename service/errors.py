@@ -383,7 +383,8 @@ class StoreFull(Unavailable):
 
     The store answers, but refuses writes: its memory (``maxmemory``) or its disk is full. Predictions and reads still
     work.
-    - Delete models, lower ``ONEPASS_SNAPSHOTS_KEPT`` or ``ONEPASS_ID_TTL_S``, or give the store more room. Keep
+    - Delete models, lower ``ONEPASS_SNAPSHOTS_KEPT`` or ``ONEPASS_ID_TTL_S``, or give the store more room: a
+      private store in a container gets half of what models leave (``ONEPASS_MEMORY_BUDGET_MB``). Keep another store's
       ``maxmemory-policy noeviction``.
     """
 

@@ -11,7 +11,7 @@ from service.errors import StoreDown, StoreFull, Unavailable
 logger = logging.getLogger(__name__)
 
 _FULL = {
-    "OOM": "the store is out of memory: writes fail, reads still work; raise its maxmemory or delete models",
+    "OOM": "the store is out of memory: writes fail, reads still work; give it more memory or delete models",
     "MISCONF": "the store cannot write to its disk: writes fail, reads still work; make room on that disk",
 }
 _CANNOT = {
