@@ -61,8 +61,8 @@ class EmbeddedStore:
         data_dir: created if it does not exist.
         durability: whether an answer waits for the disk ("always"), or the last second's may be lost with the machine.
         socket_dir: where the server's socket is made, in its own directory; None: in ``data_dir``.
-        room_mb: the memory that the data may take; further writes are refused. None: all that there is.
-        unwanted: whether the service has been told to stop, and a start should be given up.
+        room_mb: the memory that the data may take; beyond it, writes are refused. None: no limit.
+        unwanted: returns whether the service has been told to stop; a start is then given up.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class EmbeddedStore:
         return int(found["used_memory"])
 
     def _make_room(self, held: int) -> None:
-        """Let a server that already holds more than it may keep that: what is deleted then makes room for feedback."""
+        """If the data exceed the limit, raise it to their size: otherwise deletions would make no room for feedback."""
         if self._room and held > self._room:
             logger.warning(
                 "the private store holds %d MB, but the memory limit of this container or unit leaves it %d MB: it may "
@@ -257,10 +257,10 @@ class EmbeddedStore:
 
 
 def ask(path: Path, *command: str) -> Any:
-    """What a server behind a socket answers to a command, or to a ping; None: nothing, or that it cannot.
+    """Send a command, by default a ping, to the server behind a socket; None: no answer, or an error.
 
-    One that is loading its data only answers INFO, and only now and then. The client library would exchange several
-    messages with it first, and wait for each until then.
+    A server that is loading its data answers only INFO, and only now and then. The client library would first exchange
+    several messages with it, and wait that long for each.
     """
     reader = hiredis.Reader(encoding="utf-8", errors="replace")
     try:
@@ -276,7 +276,7 @@ def ask(path: Path, *command: str) -> Any:
 
 
 def _information(path: Path) -> dict[str, str] | None:
-    """What the server behind a socket tells of itself, if it answers."""
+    """The fields of the server's INFO; None if it does not answer."""
     text = ask(path, "INFO")
     return None if text is None else dict(line.partition(":")[::2] for line in text.splitlines())
 

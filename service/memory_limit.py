@@ -67,7 +67,8 @@ def bodies_mb(wanted_mb: int, given: bool, limit: int | None) -> int:
 def store_mb(models_mb: int, bodies_mb: int, limit: int | None) -> int | None:
     """The memory for the data of a private store, in MB; None: there is no limit.
 
-    That is half of what the others leave: while the store rewrites its file, what changes takes its memory twice.
+    Half of what models, bodies and the process leave: data that change while the store rewrites its file take twice
+    their memory.
     """
     if limit is None:
         return None

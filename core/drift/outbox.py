@@ -172,7 +172,7 @@ class Outbox:
         self.total += 1
 
     def _advance(self, position: AlarmPosition) -> None:
-        if self.total and position <= self.last:
+        if position <= self.last:
             raise ValueError("alarms must come in the order of their positions")
         self.last = position
 

@@ -254,9 +254,9 @@ def summary(model: Model) -> Summary:
 
 
 def _last_drift(model: Model) -> LastDrift | None:
-    """The newest drift event; once the model was reset or restored, only one that its metrics have a mark of.
+    """The newest drift event; after a reset or restore, the newest that has a mark in the metrics of a learner.
 
-    The outbox keeps the events of rows that the model has no more, whose numbers new rows have again.
+    The outbox also keeps events of rows that the model no longer has, and new rows reuse the numbers of those rows.
     """
     found = model.outbox.after(NO_ALARM)
     if found and model.own.metrics.rows_marked(*REWOUND):

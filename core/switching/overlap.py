@@ -7,11 +7,11 @@ r"""The overlap period of a change of features: rows carry both spaces, and the 
     trial            how well both predict labelled rows from the new space's columns alone
 
 A row of the old space trains only the old model. It enters no lag columns of the new one, whose history has new columns
-that the row lacks: any value in their place would teach lags that never occur. So the lags of the new space are rows of
-the union, none at first. The recovery learns them together with those of ``history``, the old columns of the same rows,
-Y, and not with the lags that the old model learns; the trial begins when the history is full. The old model may be the
-ensemble of an earlier switch: the overlap treats it as a single model and changes it only by learning, so aborting
-simply drops the rest.
+that the row lacks: any value in their place would teach lags that never occur. So the new space's lags come from rows
+of the union only, and are empty at first. The recovery pairs them with Y, the old columns with lags from the same rows
+(``history``), not with the lags that the old model learns; the trial begins when the history is full. The old model may
+be the ensemble of an earlier switch: the overlap treats it as a single model and changes it only by learning, so
+aborting simply drops the rest.
 
 **The first weights of the experts after the switch.** Each labelled row is predicted, before any model learns it, by
 the old model on recovered columns and by the new model on its own. core.switching.mixture weighs both, b_r and b_n,
@@ -98,7 +98,7 @@ class OverlapPeriod(Nested):
         return np.hstack([X1, self._in_step(X1, truth), self.new.encode(new, truth)])
 
     def _in_step(self, X1: Floats, truth: NDArray[Any] | None = None) -> Floats:
-        """The old space's columns with lags from rows of the union; without lags none, for they would be the same."""
+        """Y: the old space's columns with lags from rows of the union; no columns if the model has no lags."""
         if self.history is None:
             return X1[:, :0]
         return self.history.lag(np.ascontiguousarray(X1[:, : self.old.schema.width]), truth)
@@ -140,7 +140,7 @@ class OverlapPeriod(Nested):
         """Train the recovery, and the scale of the new space's columns, with raw rows of the union."""
         old, new = self._parted(raw)
         encoded, lags = self.new.encoder.encode(new, absorb=True), self.new.lags
-        X1, X2 = self.old.encode(old), encoded if lags is None else lags.lag(encoded)  # which the rows do not enter
+        X1, X2 = self.old.encode(old), encoded if lags is None else lags.lag(encoded)  # rows join no history
         if self.history is not None and self.history.known[0]:
             X1 = self._in_step(X1)
         self.recovery.learn(X2, self.old.to_own_columns(X1))

@@ -210,14 +210,14 @@ class Catalog:
         """Up to ``limit`` models that are ``wanted`` as (name, incarnation), by name, and the name to continue after,
         or None at the end; with ``wanted``, at most ``STEPS_MAX`` times ``STEP_NAMES`` names are looked at.
 
-        ``absent`` takes those that the index names and that do not exist, or not yet. In a cluster it leaves out names
-        that no model has: these may be lost, and come back from a backup of another server than the index's.
+        ``absent`` collects models that are in the index but do not exist, or not yet. In a cluster it leaves out names
+        without any model: their server may have lost the model and get it back from its own backup.
         """
         found, following = await self._page(limit, after, wanted, STEPS_MAX, absent)
         return [(name, incarnation) for name, incarnation, *_ in found], following
 
     async def unlist(self, models: Absent) -> None:
-        """Take models out of the index that have been absent for so long that nobody is creating them."""
+        """Remove from the index models that have been absent for too long to be just being created."""
         for model in models:
             keys, (deleted,) = ModelKeys(*model), await self.deleted([model])
             await (self._unlist(keys) if deleted else self._connection.ask(("ZREM", INDEX, keys.member())))

@@ -4,10 +4,10 @@ r"""The unit in which experts of `auto` read the labels of earlier rows as colum
     s = |y - c|                    of the first label that differs from y_1; z = 0 before it
     s <- max(s, |y - c| / 30)      by the 19 labels after it that differ from y_1
 
-The ridge of least squares forbids the large weights that labels in a small unit need. It hardly notices columns that
-are too large, so the unit may follow from two labels. Then all rows are in the same unit: experts that forget nothing
-would suffer for long from a first few in others. It moves only if the first two labels are nearly equal, as after an
-idle start: with z of thousands, the next predictions would be far off.
+The ridge of least squares forbids the large weights that labels in a small unit need. Columns that are too large do
+little harm, so two labels are enough to choose the unit. Nearly all rows are then in the same unit: a few first rows in
+other units would harm experts that never forget for long. The unit moves only if the first two labels are nearly equal,
+as after an idle start: with z in the thousands, the next predictions would be far off.
 """
 
 from typing import ClassVar

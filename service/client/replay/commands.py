@@ -151,7 +151,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
         lines.append(f"{counted(table.skipped)} without a label left out")
     if done.known:
         lines.append(
-            f"{counted(done.known)} of them had been learned already, by their ids: before, or by a try without answer"
+            f"{counted(done.known)} of them had been learned already, by an earlier run or an unanswered request"
         )
     if done.body["task"] == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")

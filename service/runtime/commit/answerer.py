@@ -60,7 +60,7 @@ class Answerer:
     """Answers requests.
 
     ``load`` loads a separate replica at the head of the log, rebuilt from before a version; ``failpoint`` is called
-    with the name of a point where fault tests crash; ``safety``: which replicas must have what is acknowledged.
+    with the name of a point where fault tests crash; ``safety``: the replicas that acknowledged rows must have reached.
     """
 
     def __init__(
@@ -163,8 +163,10 @@ class Answerer:
                 job.reply.set_result(reply)
 
     async def confirmed(self, replica: Replica, again: Again = ()) -> Again:
-        """Ids that a lookup has found, before that is acknowledged without an append: read again with the replicas'
-        consent if that is required; ``Unreplicated`` if they lack something, or a failover has just lost an id.
+        """Wait for the replicas, if they are required, before a repeat is acknowledged without an append.
+
+        Returns the ids as another lookup finds them. ``Unreplicated`` if too few replicas have everything, or if a
+        failover has just lost one of the ids.
         """
         if self._safety is None:
             return again
