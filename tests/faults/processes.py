@@ -181,10 +181,19 @@ class Service:
         return f"unix://{embedded._socket_path(self.data.absolute())}" if url is None else str(url)
 
     def store_process(self) -> psutil.Process:
-        """The store server that it started."""
-        children = psutil.Process(self._process.pid).children()
-        (server,) = (child for child in children if child.name() in {"redis-server", "valkey-server"})
+        """The store server that it started; waits for it, because a killed one takes a moment to be replaced."""
+        assert 1 == eventually(1, lambda: len(self._stores()))
+        (server,) = self._stores()
         return server
+
+    def _stores(self) -> list[psutil.Process]:
+        """The store servers that run as its children at this moment."""
+        found = []
+        for child in psutil.Process(self._process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+                if child.name() in {"redis-server", "valkey-server"} and child.status() != psutil.STATUS_ZOMBIE:
+                    found.append(child)
+        return found
 
     # ------------------------------------------------------------ what it says
 

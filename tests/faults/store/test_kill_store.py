@@ -3,7 +3,7 @@
 import random
 
 from tests.faults.load import Load, rows
-from tests.faults.processes import eventually
+from tests.faults.processes import PATIENCE_S, eventually
 from tests.faults.rebuild import settle
 
 COUNT = 2000
@@ -18,17 +18,10 @@ def test_the_service_starts_its_store_again_and_nothing_acknowledged_is_lost(ser
         load.acknowledged(moment)
         server = service.store_process()
         server.kill()
-        assert eventually(True, lambda server=server: not server.is_running() or server.pid != _store_pid(service))
+        server.wait(PATIENCE_S)
     load.finish()
     assert service.running
     assert {"always"} == {answer["durability"] for answer in load.answers.values()}
     settle(service, table, load)
     assert (3, 1) == (service.metric("store_restarts"), service.log.count("the private store has died"))
     assert (200, 0) == (eventually(200, service.ready), service.metric("queued"))
-
-
-def _store_pid(service):
-    try:
-        return service.store_process().pid
-    except ValueError:  # there is none at the moment
-        return 0
