@@ -60,14 +60,14 @@ class Ga2m(RowLearner):
 
     State, for m columns (one for numbers and up to two classes, else one per class):
         W (cells, m)  weights
-        G (cells, m)  sums of squared gradients; for numbers the variances P
+        G (cells, m)  sums of squared gradients; for numbers (cells, 2): the variances P, and the rows in each cell
         labels (7,)   for numbers: range, rows, mean, variance and noise of the labels, mean weight of the rows
         rows (1,)     rows learned
     """
 
     layout: ClassVar = Layout(
         weights=Array("cells", "columns", within=NUMBER_MAX, at="W"),
-        gradients=Array("cells", "columns", within=NOT_NEGATIVE, at="G"),
+        gradients=Array("cells", "sums", within=NOT_NEGATIVE, at="G"),
         labels=Array(
             7,
             within=SQUARE_MAX,
@@ -85,14 +85,15 @@ class Ga2m(RowLearner):
         super().__init__(spec)
         self._shape = column_bins(spec.dimension), pair_bins(spec), active(spec)
         self.rate = float(spec.params["learning_rate"])
-        self.W, self.G = np.zeros((2, cells(spec), 1))
+        self.W, self.G = np.zeros((cells(spec), 1)), np.zeros((cells(spec), 2 if self.regression else 1))
         self.labels, self.rows = np.zeros(7), np.zeros(1)
         self.forget()
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
         """The sizes of the layout."""
-        return {"cells": cells(spec), "columns": column_count(classes)}
+        columns = column_count(classes)
+        return {"cells": cells(spec), "columns": columns, "sums": 2 if spec.task == "regression" else columns}
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
@@ -118,7 +119,7 @@ class Ga2m(RowLearner):
 
     def forget(self) -> None:
         """Make the steps as long as at the start; the weights stay."""
-        self.G[:] = VARIANCE_FIRST if self.regression else 0.0
+        self.G[:, : self.W.shape[1]] = VARIANCE_FIRST if self.regression else 0.0
 
     def posterior(self, view: View) -> Header:
         """The curves: for each column and each pair, the edges between its bins and the number of each bin."""
@@ -148,7 +149,7 @@ class Ga2m(RowLearner):
         return {"rows": int(self.rows[0]), "cells": len(self.W)}
 
     def _check(self, held: Mapping[str, Floats], _found: Counts) -> None:
-        if self.regression and (held["G"] > VARIANCE_FIRST).any():
+        if self.regression and (held["G"][:, 0] > VARIANCE_FIRST).any():
             raise ValueError("gradients: a variance above its initial value")
         if not self.regression and (np.abs(held["W"]) > WEIGHT_MAX).any():
             raise ValueError("weights: larger than those of a classifier can be")

@@ -16,6 +16,20 @@ def learner(dimension, classes=2, **params):
     return learner_of("ga2m", dimension, classes, **params)
 
 
+def own_part(seen, cell):
+    """How much a cell moves that has seen this part of what the cell of all rows has."""
+    whole = seen.get(("all",), 0.0)
+    share = seen.get(cell, 0.0) / np.where(whole > 0, whole, np.inf)
+    return np.ones_like(share) if cell == ("all",) else np.clip(2 * (1 - share), 0.0, 1.0)
+
+
+def mostly_same(rng, rows, columns=4):
+    """Normal numbers; the last column has the same number in most rows."""
+    Z = rng.normal(size=(rows, columns))
+    Z[rng.random(rows) < 0.8, -1] = -0.3
+    return Z
+
+
 def oracle(Z, y, classes, weights, rate=0.2):
     """Softmax over named cells, with AdaGrad for each and a common bound on the step; a-priori probabilities."""
     d = Z.shape[1]
@@ -35,7 +49,7 @@ def oracle(Z, y, classes, weights, rate=0.2):
         g = weight * slope
         for cell in found:
             G[cell] = G.get(cell, 0.0) + g**2
-        steps = {cell: rate * g / np.sqrt(np.where(G[cell] > 0, G[cell], 1.0)) for cell in found}
+        steps = {cell: rate * own_part(G, cell) * g / np.sqrt(np.where(G[cell] > 0, G[cell], 1.0)) for cell in found}
         moves = np.abs(sum(steps.values()))
         share = np.minimum(1.0, 4.0 * np.abs(slope) / np.where(moves > 0, moves, 1.0))
         for cell in found:
@@ -47,7 +61,7 @@ def oracle(Z, y, classes, weights, rate=0.2):
 def test_it_adds_up_cells(classes):
     """Probabilities equal a plain Python loop over named cells, with row weights."""
     rng = np.random.default_rng(0)
-    Z, weights = rng.normal(size=(200, 4)), rng.uniform(0.2, 3.0, 200)
+    Z, weights = mostly_same(rng, 200), rng.uniform(0.2, 3.0, 200)
     y = (Z[:, 0] > 0).astype(np.int64) + (classes == 3) * (Z[:, 1] > 0.5)
     told = learner(4, classes).learn(Z, y, None, weights).probabilities
     assert_allclose(oracle(Z, y, classes, weights), told, atol=5e-6)
@@ -60,7 +74,7 @@ def regression(dimension):
 def number_oracle(Z, y, weights):
     """A number and a variance per named cell; a-priori values and deviations, for labels without outliers."""
     B, C, q, first = 32, 8, 1e-3, 0.1
-    w, P, told, R, M = {}, {}, [], 0.0, 0.0
+    w, P, seen, told, R, M = {}, {}, {}, [], 0.0, 0.0
     for i, (z, label, weight) in enumerate(zip(Z, y, weights, strict=True)):
         u = 0.5 * (1 + z / np.sqrt(2 + z**2))
         found = [("all",)] + [(j, int(B * u[j])) for j in range(len(z))]
@@ -73,9 +87,10 @@ def number_oracle(Z, y, weights):
         M += max(1 / (i + 1), 0.002) * (weight - M)
         V = y[: i + 1].var()
         r = max(R / V, 1e-6) if V > 0 else 1.0
-        total = sum(P.get(cell, first) for cell in found)
+        part = {cell: own_part(seen, cell) * P.get(cell, first) for cell in found}
         for cell in found:
-            k = P.get(cell, first) / (total + r * min(M, 1.0) / weight)
+            k = part[cell] / (sum(part.values()) + r * min(M, 1.0) / weight)
+            seen[cell] = seen.get(cell, 0.0) + 1.0
             w[cell] = w.get(cell, 0.0) + k * e
             P[cell] = min(P.get(cell, first) * (1 - k) + q * r * first, first)
     return np.transpose(told)
@@ -85,11 +100,21 @@ def number_oracle(Z, y, weights):
 def test_it_adds_up_numbers(heaviest):
     """Values and deviations equal a plain Python loop over named cells, with row weights."""
     rng = np.random.default_rng(0)
-    Z, weights = rng.normal(size=(1200, 4)), rng.uniform(0.2, heaviest, 1200)
+    Z, weights = mostly_same(rng, 1200), rng.uniform(0.2, heaviest, 1200)
     y = np.where(Z[:, 0] > 0, 3.0, -1.0) * np.sign(Z[:, 1]) + rng.normal(size=1200) / 9 + 40.0
     told = regression(4).learn(Z, y, None, weights)
     assert_allclose(number_oracle(Z, y, weights), [told.value, told.std], rtol=1e-9)
     assert ((told.value - y)[900:] ** 2).mean() < 0.22 * y.var()
+
+
+def test_a_category_of_many_levels_is_learned():
+    """Its columns, 0 in almost every row, do not make the model follow the latest labels."""
+    rng = np.random.default_rng(1)
+    level, means = rng.integers(0, 200, 20_000), rng.normal(size=200)
+    Z, numbers = (np.eye(200)[level] - 0.005) / 0.0705, means[level] + 0.3 * rng.normal(size=20_000)
+    classes = (means[level] > 0) ^ (rng.random(20_000) < 0.1)
+    assert (learner(200).learn(Z, classes.astype(np.int64)).value == classes).mean() > 0.87
+    assert ((regression(200).learn(Z, numbers).value - numbers) ** 2).mean() < 0.2 * numbers.var()
 
 
 def test_one_wild_label_spoils_little():
