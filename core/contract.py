@@ -186,8 +186,11 @@ class Learner(Protocol):
 class Transferable(Protocol):
     """A linear learner whose model can be moved to another feature space and averaged with others."""
 
-    def start_at(self, weights: Weights) -> None:
-        """Start from a model in the form of ``weights``: one row per class seen, or one for regression."""
+    def start_at(self, weights: Weights, other: Any = None) -> None:
+        """Start from a model in the form of ``weights``: one row per class seen, or one for regression.
+
+        It takes over the step sizes of the ``other`` learner, which is of the same kind.
+        """
 
     def restart(self) -> None:
         """Learn faster again after a completed switch, if that helps; the model stays."""

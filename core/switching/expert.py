@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.config import Config
-from core.contract import Alarm, Explaining, Floats, Forgetful, Header, Prediction, Transferable, Weights
+from core.contract import Alarm, Explaining, Floats, Forgetful, Header, Learner, Prediction, Transferable, Weights
 from core.features import Space
 from core.features.scaling import Scaler
 from core.learners.posterior import View
@@ -120,8 +120,10 @@ class SpaceExpert(Nested):
         found = self.learner.posterior(view)
         return {"compressed": True, **found} if sparse else found
 
-    def start_at(self, weights: Weights) -> None:
-        """Start from a linear model of the expert's own columns, before scaling; the learner is ``Transferable``."""
+    def start_at(self, weights: Weights, other: Learner | None = None) -> None:
+        """Start from a linear model of the expert's own columns, before scaling, with the step sizes of the ``other``
+        learner; both are ``Transferable``.
+        """
         assert isinstance(self.learner, Transferable)
         if self.scaler is not None:
             centre, spread = self.scaler.moments
@@ -130,7 +132,7 @@ class SpaceExpert(Nested):
                 # a column that never varied has a spread of 0: its weight would mean nothing once it varies
                 scaled = weights.coefficients * spread
                 weights = Weights(_clipped(np.nan_to_num(scaled)), _clipped(np.nan_to_num(bias)))
-        self.learner.start_at(weights)
+        self.learner.start_at(weights, other)
 
     def reset_learner(self, classes: int) -> None:
         """Reset the learner to its first state, with this many classes; encoder, input mapping and scaling continue."""

@@ -109,18 +109,20 @@ class SpaceModel(Nested):
         self.mixture = Mixture(first, first_row, config.algorithm.selects, horizon, config.seed)
 
     def begin(self, classes: int) -> None:
-        """Start after a switch: the carried expert at the recovered one's weights, step sizes at their first values.
+        """Start after a switch: the carried expert at the recovered one's weights and step sizes; classifiers' step
+        sizes at their first values.
 
         If its columns are an image of the new ones, the recovered expert continues as it was, (7): nothing changed.
         """
         if (carried := self.experts.get("carried")) is not None:
-            weights = self.experts["recovered"].weights()
+            recovered = self.experts["recovered"]
+            weights = recovered.weights()
             for _ in range(classes):
                 carried.learner.add_class()
             if carried.scaler is not None and self.own.scaler is not None:
                 carried.scaler.load_arrays(*self.own.scaler.to_arrays())
             assert weights is not None
-            carried.start_at(weights)
+            carried.start_at(weights, recovered.learner)
         for name, expert in self.experts.items():
             if name != "recovered" or self.recovery is None or not self.recovery.exact:
                 expert.restart()

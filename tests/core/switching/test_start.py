@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from core.entry import Overlap, Switch
 from core.features import parse_features
+from core.model import save
 from core.switching import ridge
 from core.switching.linear_mapping import LinearMapping
 from core.switching.ridge import RIDGE, RIDGES, chosen
@@ -79,7 +80,7 @@ def test_a_new_model_without_a_labelled_row_has_no_vote(algorithm, task, truth):
     part = "value" if task == "regression" else "probabilities"
     assert_allclose(getattr(expected, part), getattr(found, part), rtol=0.02, atol=1e-3)
     assert 0.0 == weights(model)["new"]
-    feed(3 if task == "classification" else 10)
+    feed(3 if task == "classification" else 30)
     assert weights(model)["new"] > 0.0
 
 
@@ -90,6 +91,20 @@ def test_a_new_model_without_a_labelled_row_does_not_spoil_the_first_predictions
     feed(200, labelled=False)
     model.commit(Switch("complete"))
     assert 0.1 > max(feed(20).losses)
+
+
+@pytest.mark.parametrize("algorithm", ["fesl_c", "fesl_s"])
+def test_a_carried_regression_keeps_the_weights_that_it_starts_at(algorithm):
+    """Its first steps are as short as the recovered expert's, not as long as the labels, which are about 1000."""
+    model, feed = begun(algorithm, "regression", lambda a: 1000.0 + 20.0 * a, width=3, rows=3000)
+    feed(60)
+    model.commit(Switch("complete"))
+    feed(30)
+    losses = {expert["expert"]: expert["loss"] for expert in model.machine.own.switching.report()}
+    assert losses["carried"] / 30 < 0.01 * 20.0**2 > losses["recovered"] / 30
+    carried, recovered = (model.machine.pipeline.experts[name].learner for name in ("carried", "recovered"))
+    assert carried.counters is not recovered.counters
+    model.machine, _ = save.from_bytes(save.to_bytes(model.machine))
 
 
 def test_the_old_model_starts_with_more_weight_if_it_was_better_in_the_overlap():
