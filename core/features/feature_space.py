@@ -145,6 +145,12 @@ def one_value(feature: Feature, other: Feature) -> bool:
     return kind == (other.type, other.buckets, bool(other.categories))
 
 
+def has_all(whole: Schema, space: Schema) -> bool:
+    """Whether rows of one space hold every feature of another, in a form that it can read."""
+    held = dict(zip(whole.names, whole.features, strict=True))
+    return all(own.name in held and one_value(own, held[own.name]) for own in space.features)
+
+
 def _same(features: Sequence[Feature], others: Sequence[Feature]) -> bool:
     """Whether two lists hold the same declarations, in any order; 0 is not False."""
     return {digest(feature.to_json()) for feature in features} == {digest(feature.to_json()) for feature in others}

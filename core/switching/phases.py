@@ -12,9 +12,10 @@ Rows name the space they were validated against. Each phase accepts several (``S
     steady      its own                         union of an overlap that was aborted: in flight, projected
 
 An overlap that began in an ensemble also accepts the ensemble's rows; an ensemble after an abort also accepts those of
-the aborted union. Rows of a space that a later switch left behind are not learned; tracked ones are scored by the
-prediction that was served. The last 64 such spaces are remembered. Rows of a space that later got more categories are
-rows of the larger one: a category is identified by its number, and new ones follow the old ones.
+the aborted union. Rows of an earlier union with all features of the overlap under way are rows of this overlap. Rows of
+a space that a later switch left behind are not learned; tracked ones are scored by the prediction that was served. The
+last 64 such spaces are remembered. Rows of a space that later got more categories are rows of the larger one: a
+category is identified by its number, and new ones follow the old ones.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ from core.config import Config
 from core.contract import Floats, Header
 from core.features import Space
 from core.features.feature import Feature
-from core.features.feature_space import RowPart, one_value, parse_next
+from core.features.feature_space import RowPart, has_all, one_value, parse_next
 from core.features.schema import Schema
 from core.problems import Invalid, Problem, refuse
 from core.switching.expert import row_columns
@@ -69,7 +70,8 @@ class Switching:
 
     ``now`` has the phase's models, None before there is a space; ``in_force`` is the model, or the experts, that
     predict: in an overlap its old side. Rows of the space ``in_flight`` may still arrive: it is the union of the last
-    aborted overlap, until another begins; or, while there is no space, the one that a reset or a restore has dropped.
+    aborted overlap, until one with other features begins; or, while there is no space, the one that a reset or a
+    restore has dropped.
     """
 
     def __init__(self, config: Config, space: Space | None) -> None:
@@ -104,8 +106,10 @@ class Switching:
             yield SpaceRoute(former.schema, former, others=(in_force.add_class_to_others, *new), watched=False)
         unions = [] if in_force.union is None else [(in_force.union, False)]
         for union, predicted in unions if self.in_flight is None else [*unions, (self.in_flight, True)]:
-            assert isinstance(in_force.schema, Schema)  # their rows may still arrive
-            yield SpaceRoute(union, in_force, RowPart(in_force.schema, union), new, predicted=predicted)
+            both = isinstance(now, OverlapPeriod) and has_all(union, now.feedback_schema)
+            model, others = (now, ()) if both else (in_force, new)
+            assert isinstance(model.feedback_schema, Schema)  # their rows may still arrive
+            yield SpaceRoute(union, model, RowPart(model.feedback_schema, union), others, predicted=predicted)
 
     def fork_for_challenger(self, config: Config) -> "Switching":
         """The spaces of a challenger that starts now, in the current space.
@@ -279,7 +283,8 @@ class Switching:
         period = OverlapPeriod(self.config, self.now, features, self.kind(mapping))
         for _ in range(classes):
             period.new.add_class()
-        self.enter(period)
+        flying = self.in_flight
+        self.enter(period, flying if flying is not None and has_all(flying, period.feedback_schema) else None)
 
     def kind(self, mapping: MappingKind | None) -> MappingKind:
         """The mapping of a change: the requested one, else that of the parameters, else linear."""

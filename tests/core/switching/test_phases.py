@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.entry import Overlap, Reset, Rows, Switch
+from core.entry import Challenge, Overlap, Reset, Rows, Switch
 from core.features import row_sample
 from core.model import save
 from core.model.plans import plan_switch
@@ -120,6 +120,44 @@ def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
     assert save.to_bytes(driver.machine) == save.to_bytes(twin.machine)
     driver.live(2)
     assert driver.learn(1, union).refusal is not None
+
+
+@pytest.mark.parametrize("challenged", [False, True])
+@pytest.mark.parametrize("algorithm", ["dfop", "auto"])
+def test_rows_of_an_earlier_overlap_that_have_both_sets_train_the_next_one(algorithm, challenged):
+    """The model has gone on, and back to the features before, unknown to the sender; a challenger learns them too."""
+    driver, twin = Driver(algorithm), Driver(algorithm)
+    for one in (driver, twin):
+        one.learn(60)
+        one.begin(1)
+        one.learn(20)
+    union = driver.machine.feedback_schema
+    for one in (driver, twin):
+        one.complete()
+        one.learn(5)
+        if challenged:
+            one.commit(Challenge("other", {"algorithm": "rls"}, 1))
+        one.begin(0)
+        one.learn(4)
+    assert driver.reborn().learn(6, union).mapped
+    twin.learn(6)
+    assert 10 == driver.switching.overlap_rows
+    assert save.to_bytes(driver.machine) == save.to_bytes(twin.machine)
+    driver.complete()
+    assert driver.reborn().learn(6, union).refusal is not None
+
+
+def test_rows_of_an_earlier_overlap_without_all_features_train_the_old_model():
+    """The next change brings back two of the four features, and two others."""
+    driver = Driver()
+    driver.learn(60)
+    driver.begin(1)
+    driver.learn(20)
+    union = driver.machine.feedback_schema
+    driver.complete()
+    driver.begin(3)
+    assert not driver.learn(6, union).mapped
+    assert 0 == driver.switching.overlap_rows
 
 
 @pytest.mark.parametrize("space", [0, 1])
