@@ -6,7 +6,7 @@ An episode that starts up to ``cooldown_rows`` rows after one that was acted on 
 is not sent to webhooks.
 
 Events are a function of the log: every replica finds the same ones, and finds them again after a crash. Readers do not
-remove events from the outbox: each remembers how far it has read, and new events replace the oldest.
+remove events from the outbox: each remembers how far it has read, and new events replace old ones (``Outbox.put``).
 
     position of an alarm = (version, index)    its entry, and its number among the alarms of that entry, from 0
 
@@ -166,8 +166,14 @@ class Outbox:
         return version, index + 1 if version == newest else 0
 
     def put(self, drift: Drift) -> None:
-        """Add an event, which must come after the last alarm."""
+        """Add an event, which must come after the last alarm.
+
+        If there are too many, the oldest of the model or of its challengers falls out, whichever have more than half.
+        """
         self._advance(drift.place)
+        if len(self._kept) == KEPT:
+            own = sum(one.challenger is None for one in self._kept) + (drift.challenger is None) > KEPT // 2
+            del self._kept[next(at for at, one in enumerate(self._kept) if (one.challenger is None) == own)]
         self._kept.append(drift)
         self.total += 1
 

@@ -47,6 +47,22 @@ def test_old_alarms_fall_out_and_are_counted():
     assert (6, 0) == box.after(NO_ALARM)[0].place
 
 
+@pytest.mark.parametrize(("first", "then"), [(None, "other"), ("other", None)])
+def test_neither_the_model_nor_its_challengers_push_out_half_of_the_others_events(first, then):
+    """A flood of one side's events leaves the newest of the other; without others a side has all the room."""
+    box, half = Outbox(), KEPT // 2
+    for version in range(1, KEPT + 1):
+        box.put(drift(version, challenger=first))
+    assert KEPT == len(box.after(NO_ALARM))
+    for version in range(KEPT + 1, 3 * KEPT + 1):
+        box.put(drift(version, challenger=then))
+    kept = [event.version for event in box.after(NO_ALARM)]
+    assert [*range(half + 1, KEPT + 1), *range(3 * KEPT - half + 1, 3 * KEPT + 1)] == kept
+    loaded = Outbox()
+    loaded.load_arrays(*box.to_arrays())
+    assert (box.last, box.after(NO_ALARM)) == (loaded.last, loaded.after(NO_ALARM))
+
+
 def test_later_alarms_join_the_newest_event():
     """A reader gets the event again until it has seen all its alarms; earlier events are complete."""
     box = filled(2, joined=1)
