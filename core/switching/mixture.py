@@ -5,7 +5,8 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
     l_k = -ln p_k(y)                                    classification: p_k the expert's probabilities, at least 1e-6
     l_k = (f_k - y)^2 / (2 D)                           regression: D the mean squared error of the mixture so far,
                                                         D += r (error - D), r = max(1/t, .01), before its use
-    v_k = a_k exp(-l_k)                                 (6), which is (5) row by row; (12)
+    v_k = a_k exp(-c l_k)                               (6), which is (5) row by row; (12); c the row's weight,
+                                                        relative to a recent largest M (core.numerics.weighting)
     a_k <- d sum_j v_j / E + (1 - d) v_k, normalised    (12); d = min(1/2, 1/t): fixed share that needs no horizon
     a_k stays 0             in a regression, for an expert that starts at 0, up to the first row with (f_k - y)^2 <= D
     combined:  p = sum_k a_k p_k                        (4): probabilities, or numbers; a from before the row
@@ -39,16 +40,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.contract import CLASSES, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, Prediction
+from core.contract import CLASSES, CUBE, NUMBERS_IN, TABLE, VECTOR, WEIGHT_MAX, Floats, Ints, Prediction
 from core.features.label_range import error_max
 from core.numerics.rng import uniform
-from core.numerics.weighting import bounded_square, deviation, fixed_share, weigh_by_losses
-from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Shares
+from core.numerics.weighting import bounded_square, deviation, fixed_share, relative, weigh_by_losses
+from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
 
 VOTE = 0.9  # probability of the predicted class if a learner has no probabilities; the others share the rest
 _PURPOSE = "expert of a row"
 PROBABILITY_MIN = 1e-6
-ROWS, ERROR, LOW, HIGH = range(4)  # places in the counters
+ROWS, ERROR, LOW, HIGH, HEAVIEST = range(5)  # places in the counters
 ANYTIME = -1.0  # a share of this value is min(1/2, 1/t)
 SPAN_ROWS = 20.0
 
@@ -99,15 +100,16 @@ _READ, _STATE = f"{CUBE}, {TABLE}, {NUMBERS_IN}", f"{VECTOR}, {VECTOR}, {VECTOR}
 _MADE = f"{VECTOR}, {CLASSES}, {TABLE}, {VECTOR}"
 
 
-@njit(f"void({_READ}, b1, {_STATE}, f8, f8, b1, {_MADE})", cache=True, nogil=True, error_model="numpy")
+@njit(f"void({_READ}, {NUMBERS_IN}, b1, {_STATE}, f8, f8, b1, {_MADE})", cache=True, nogil=True, error_model="numpy")
 def mix_rows(
-    P: Floats, S: Floats, y: Floats, numbers: bool, weights: Floats, losses: Floats, counters: Floats, eta: float,
-    share: float, geometric: bool, draws: Floats, chosen: Ints, out: Floats, std: Floats,
+    P: Floats, S: Floats, y: Floats, row_weights: Floats, numbers: bool, weights: Floats, losses: Floats,
+    counters: Floats, eta: float, share: float, geometric: bool, draws: Floats, chosen: Ints, out: Floats, std: Floats,
 ) -> None:  # fmt: skip
     """The mixture for n rows; if they have labels, each then moves the experts' weights.
 
     P (E, n, m), S (E, n)     probabilities, or numbers, which are clipped in place, with m = 1, and deviations
     y (n,), numbers           class indices or numbers, (0,): nothing is learned; whether they are numbers
+    row_weights (n,)          the rows' weights; (0,): every row counts once
     weights, losses, counters of the mixture, updated
     eta, share                rate of the losses, 0 for numbers: 1 / (2 D); d, or ANYTIME
     geometric                 whether logarithms are mixed, as the paper's margins are
@@ -152,7 +154,8 @@ def mix_rows(
             for k in range(E):
                 if weights[k] == 0.0 and row[k] > counters[ERROR]:  # at most one expert starts at 0
                     waiting = k
-        _move(row, eta if eta > 0.0 else rate, share, counters[ROWS], waiting, weights)
+        counts = relative(row_weights[i] if row_weights.shape[0] else 1.0, counters, HEAVIEST)
+        _move(row, counts * (eta if eta > 0.0 else rate), share, counters[ROWS], waiting, weights)
 
 
 class Mixture(Holder):
@@ -165,39 +168,53 @@ class Mixture(Holder):
     State:
         weights (E,)   a, sum to one
         losses (E,)    sums of -ln p_k(y), or of squared errors: L_k of (5) and (8)
-        counters (4,)  rows t, D, least and largest label
+        counters (5,)  rows t, D, least and largest label, M
     """
 
     layout = Layout(
         weights=Shares("experts"),
         losses=Array("experts", within=NOT_NEGATIVE),
-        tally=Array(4, places={0: WHOLE, 1: NOT_NEGATIVE}, ordered=[(2, 3)], at="counters"),
+        tally=Array(
+            5,
+            places={ROWS: WHOLE, ERROR: NOT_NEGATIVE, HEAVIEST: Range(0.0, WEIGHT_MAX)},
+            ordered=[(2, 3)],
+            at="counters",
+        ),
     )
     counts: Mapping[str, int] = {"first_row": ROWS_MAX}
 
     def __init__(self, weights: Floats, first_row: int, selects: bool, horizon: int | None, seed: int) -> None:
         self.weights = np.array(weights)
         self.losses = np.zeros(len(weights))
-        self.counters = np.zeros(4)
+        self.counters = np.zeros(5)
         self.first_row = first_row
         self.selects, self.horizon, self.seed = selects, horizon, seed
 
     def predict(self, predictions: Sequence[Prediction]) -> Prediction:
         """The combined prediction (4) of n rows from each expert's. Changes nothing."""
         chosen = int(self.weights.argmax()) if self.selects else -1
-        return self._mix(predictions, predictions[0].value[:0], _NO_DRAWS, chosen)
+        return self._mix(predictions, predictions[0].value[:0], None, _NO_DRAWS, chosen)
 
-    def learn(self, predictions: Sequence[Prediction], truth: NDArray[Any]) -> Prediction:
+    def learn(
+        self, predictions: Sequence[Prediction], truth: NDArray[Any], row_weights: Floats | None = None
+    ) -> Prediction:
         """The combined prediction (4) of n rows, each before its label moves the weights, by (6) or (12).
 
-        ``truth``: class indices or numbers (n,).
+        ``truth``: class indices or numbers (n,); ``row_weights``: (n,), or None: every row counts once.
         """
         draws = _NO_DRAWS
         if self.selects and len(self.weights) > 1:
             draws = uniform(self.seed, self.first_row + int(self.counters[ROWS]), len(truth), _PURPOSE)
-        return self._mix(predictions, truth, draws, -1)
+        return self._mix(predictions, truth, row_weights, draws, -1)
 
-    def _mix(self, predictions: Sequence[Prediction], truth: NDArray[Any], draws: Floats, likeliest: int) -> Prediction:
+    def _mix(
+        self,
+        predictions: Sequence[Prediction],
+        truth: NDArray[Any],
+        row_weights: Floats | None,
+        draws: Floats,
+        likeliest: int,
+    ) -> Prediction:
         """The experts' combined prediction (4), or that of the one drawn (11) or ``likeliest`` >= 0; learns labels."""
         numbers = truth.dtype == np.float64
         eta, share = self._rates()
@@ -212,7 +229,8 @@ class Mixture(Holder):
         geometric = not (numbers or self.selects or self.horizon is None)
         out, std = np.empty(P.shape[1:]), np.empty(S.shape[1])
         y, state = np.ascontiguousarray(truth, dtype=np.float64), (self.weights, self.losses, self.counters)
-        mix_rows(P, S, y, numbers, *state, *rates, geometric, draws, chosen, out, std)
+        given = np.ascontiguousarray(y[:0] if row_weights is None else row_weights)
+        mix_rows(P, S, y, given, numbers, *state, *rates, geometric, draws, chosen, out, std)
         if numbers:
             return Prediction(out[:, 0], None, std if S.shape[1] else None)
         return _of_shares(predictions, out, chosen)

@@ -127,12 +127,12 @@ class OverlapPeriod(Nested):
         self._alarms = []
         for at in range(len(X)):  # each row is tried with the mapping and the old model from before it
             one = slice(at, at + 1)
-            x1, x2 = X1[one], X2[one]
+            x1, x2, given = X1[one], X2[one], _part((discounts, weights), one)
             if self.recovery.ready and tried + at >= self.new.config.lags:
                 recovered = self.old.predict_from_columns(self.recovery.recover(x2))
-                self.trial.learn([recovered, Prediction(*_part(astuple(of_new), one))], truth[one])
+                self.trial.learn([recovered, Prediction(*_part(astuple(of_new), one))], truth[one], given[1])
             self.recovery.learn(x2, Y[one])
-            made.append(self.old.learn(x1, truth[one], *_part((discounts, weights), one)))
+            made.append(self.old.learn(x1, truth[one], *given))
             self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]
         return joined(made)
 

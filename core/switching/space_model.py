@@ -185,7 +185,7 @@ class SpaceModel(Nested):
     def learn(
         self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
     ) -> Prediction:
-        """Test, then train every expert on encoded rows, and move their weights, for which every row counts once.
+        """Test, then train every expert on encoded rows, and move their weights.
 
         See ``SpaceExpert.learn``. A row of a new class does not move the experts' weights.
         """
@@ -193,7 +193,7 @@ class SpaceModel(Nested):
             return self.own.learn(X, truth, discounts, weights, new)
         made = [expert.learn(X, truth, discounts, weights, new) for expert in self.experts.values()]
         if not new:
-            return self.mixture.learn(made, truth)
+            return self.mixture.learn(made, truth, weights)
         if "recovered" not in self.experts:
             self.former.add_class()
         return self.mixture.predict(made)

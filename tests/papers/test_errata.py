@@ -22,8 +22,8 @@ def _mixed_loss(P: Floats, geometric: bool) -> tuple[float, float]:
     E, n = P.shape
     both, losses = np.ascontiguousarray(np.stack([1.0 - P, P], axis=2)), np.zeros(E)
     out, chosen, labels = np.empty((n, 2)), np.full(n, -1), np.ones(n)
-    mix_rows(both, np.empty((E, 0)), labels, False, np.full(E, 1 / E), losses, np.zeros(4), 1.0, 0.0, geometric,
-             np.empty(0), chosen, out, np.empty(0))  # fmt: skip
+    mix_rows(both, np.empty((E, 0)), labels, np.empty(0), False, np.full(E, 1 / E), losses, np.zeros(5), 1.0, 0.0,
+             geometric, np.empty(0), chosen, out, np.empty(0))  # fmt: skip
     assert PROBABILITY_MIN < P.min()
     return float(-np.log(out[:, 1]).sum()), float(losses.min())
 

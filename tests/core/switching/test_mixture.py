@@ -33,13 +33,21 @@ def cut(predictions, part):
     return [Prediction(*(None if p is None else p[part] for p in astuple(one))) for one in predictions]
 
 
-def slow(P, y, eta, share, geometric):
+def relative(weights):
+    """The weights of rows relative to the largest recent one."""
+    most = 0.0
+    for weight in weights:
+        most = max(weight, 0.999 * most)
+        yield weight / most
+
+
+def slow(P, y, eta, share, geometric, weights):
     """The equations of the docstring, and the mixture's probabilities."""
-    a, said = np.full(len(P), 1 / len(P)), []
+    a, said, c = np.full(len(P), 1 / len(P)), [], [*relative(weights)]
     for i, label in enumerate(y):
         p = np.exp(a @ np.log(P[:, i])) if geometric else a @ P[:, i]
         said.append(p / p.sum())
-        v = a * np.exp(eta * np.log(np.maximum(P[:, i, label], 1e-6)))
+        v = a * np.exp(c[i] * eta * np.log(np.maximum(P[:, i, label], 1e-6)))
         d = min(0.5, 1 / (i + 1)) if share is None else share
         a = d * v.sum() / len(v) + (1 - d) * v
         a /= a.sum()
@@ -62,13 +70,14 @@ ENTROPY = -SHARE * np.log(SHARE) - (1 - SHARE) * np.log(1 - SHARE)
         ),
     ],
 )  # fmt: skip
-def test_weights_and_probabilities_follow_the_equations(experts, how, eta, share, geometric):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_and_probabilities_follow_the_equations(experts, how, eta, share, geometric, weighted):
     """By default the share is 1/t; the paper's rates follow from the horizon, and so does its share when it selects."""
     predictions, y = told(np.random.default_rng(0), experts)
-    one = mixture(experts, **how)
-    said = one.learn(predictions, y)
+    one, rows = mixture(experts, **how), np.random.default_rng(1).uniform(0.1, 5.0, N) if weighted else None
+    said = one.learn(predictions, y, rows)
     P = np.stack([p.probabilities for p in predictions])
-    expected, weights = slow(P, y, eta, share, geometric=geometric)
+    expected, weights = slow(P, y, eta, share, geometric=geometric, weights=rows if weighted else np.ones(N))
     assert_allclose(weights, one.weights, rtol=1e-9)
     if "selects" not in how:
         assert_allclose(expected, said.probabilities, rtol=1e-9)
@@ -77,15 +86,17 @@ def test_weights_and_probabilities_follow_the_equations(experts, how, eta, share
         assert_allclose(-np.log(np.take_along_axis(P, y[None, :, None], 2)).sum(axis=(1, 2)), one.losses)
 
 
+@pytest.mark.parametrize("weights", [None, np.random.default_rng(1).uniform(0.1, 5.0, N)], ids=["plain", "weighted"])
 @pytest.mark.parametrize("first", [(1 / 3, 1 / 3, 1 / 3), (0.7, 0.3, 0.0)])
-def test_numbers_are_mixed_by_their_squared_errors(first):
+def test_numbers_are_mixed_by_their_squared_errors(first, weights):
     """Errors are in units of the mixture's own mean squared error, numbers within the range of the labels.
 
     An expert that starts at 0 stays there until its error is within that.
     """
     predictions, y = numbers(np.random.default_rng(4))
     one = Mixture(np.array(first), 100, selects=False, horizon=None, seed=5)
-    said = one.learn(predictions, y)
+    said = one.learn(predictions, y, weights)
+    c = [*relative(np.ones(N) if weights is None else weights)]
     F = np.stack([p.value for p in predictions])
     S = np.stack([p.std for p in predictions])
     a, D, waited = np.array(first), 0.0, 0
@@ -95,13 +106,26 @@ def test_numbers_are_mixed_by_their_squared_errors(first):
         assert_allclose(a @ f, said.value[i], rtol=1e-9)
         assert_allclose(np.sqrt(a @ (S[:, i] ** 2 + (f - a @ f) ** 2)), said.std[i], rtol=1e-9)
         D += max(1 / (i + 1), 0.01) * ((a @ f - y[i]) ** 2 - D)
-        v, waits = a * np.exp(-((f - y[i]) ** 2) / (2 * D)), (a == 0.0) & ((f - y[i]) ** 2 > D)
+        v, waits = a * np.exp(-c[i] * (f - y[i]) ** 2 / (2 * D)), (a == 0.0) & ((f - y[i]) ** 2 > D)
         d = min(0.5, 1 / (i + 1))
         a = np.where(waits, 0.0, d * v.sum() / E + (1 - d) * v)
         a /= a.sum()
         waited += waits.any()
     assert_allclose(a, one.weights, rtol=1e-9)
     assert (0.0 in first) == (0 < waited < N)
+
+
+@pytest.mark.parametrize("make", [told, numbers])
+def test_one_weight_of_all_rows_is_no_weight(make):
+    """The bits are the same, in a block and row by row."""
+    predictions, y = make(np.random.default_rng(2))
+    plain, heavy, single = mixture(), mixture(), mixture()
+    plain.learn(predictions, y)
+    heavy.learn(predictions, y, np.full(N, 30.0))
+    for i in range(N):
+        single.learn(cut(predictions, slice(i, i + 1)), y[i : i + 1], np.ones(1))
+    assert_array_equal(plain.weights, heavy.weights)
+    assert_array_equal(plain.weights, single.weights)
 
 
 def test_a_single_expert_is_not_mixed():

@@ -141,6 +141,22 @@ def test_a_poor_mapping_warns(labelled, warned, least, most):
     assert least <= weights(model)["recovered"] <= most
 
 
+def test_rows_of_small_weight_hardly_move_the_weights_of_experts():
+    """Neither in the trial of the overlap nor after it, where the share of 1/t remains."""
+    model, feed = begun("dfop", "regression", numbers, width=2)
+    for phase in ("overlap", "ensemble"):
+        feed(20)
+        a, b = np.ones((1, 2)), np.zeros((1, 2))
+        now = model.machine.own.switching.now
+        mixture = now.trial if phase == "overlap" else now.mixture
+        before, rows = mixture.weights.copy(), 1 + mixture.counters[0]
+        model.learn(np.hstack([a, b]) if phase == "overlap" else b, np.array([9.0]), weights=np.array([1e-9]))
+        expected = (1 - 1 / rows) * before + 1 / rows / len(before)
+        assert_allclose(expected, mixture.weights, rtol=1e-6)
+        if phase == "overlap":
+            model.commit(Switch("complete"))
+
+
 def test_added_features_need_no_overlap():
     """Nothing has vanished: the old model reads its usual columns, and there is no warning."""
     rng = np.random.default_rng(0)
