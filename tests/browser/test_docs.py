@@ -3,6 +3,8 @@
 import pytest
 from playwright.async_api import expect
 
+from service.api.openapi.examples import FEEDBACK_LINES, MODELS
+
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LOCK = ".authorization__btn"
@@ -57,6 +59,15 @@ async def test_operations_are_executed_and_streams_are_not(visits, axe):
     await axe(page, ["color-contrast"])
     await page.locator("tr.problem").filter(has_text="422").get_by_role("link").click()
     await expect(page.locator("h1")).to_have_text("Problems")
+
+
+async def test_lines_are_sent_as_they_are_shown(visits, api):
+    """The example of NDJSON has one row per line; Swagger UI would send it as one JSON string."""
+    api.put("/models/demo", json=MODELS["demo"]["value"]).raise_for_status()
+    evaluate = await opened(await visits.open("/docs"), "evaluate")
+    await evaluate.locator(".opblock-section-request-body select.content-type").select_option("application/x-ndjson")
+    await expect(evaluate.locator("textarea.body-param__text")).to_have_value(FEEDBACK_LINES)
+    await executed(evaluate, "200")
 
 
 async def test_padlocks_are_shown_where_keys_are_in_force(visits, locked_url, secrets):

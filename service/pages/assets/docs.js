@@ -6,7 +6,7 @@ import { key } from "./key.js";
 const place = document.getElementById("swagger");
 
 /** What an error status means, with a link to its problems in place of the same example under every route. */
-function errorRow(element, props) {
+function error(element, props) {
     const code = String(props.code);
     const link = element("a", { href: new URL(`problems#${code}`, root).href }, "problems");
     return element("tr", { className: "response problem", "data-code": code },
@@ -15,19 +15,19 @@ function errorRow(element, props) {
     );
 }
 
-function isProblem(props) {
-    const kinds = props.response.get("content");
-    return Number(props.code) >= 400 && (!kinds || kinds.has("application/problem+json"));
-}
+const isProblem = ({ code, response }) =>
+    code >= 400 && (response.get("content")?.has("application/problem+json") ?? true);
 
 /** Wraps what Swagger UI asks before it offers to try an operation out: streams would never end. */
 const allowTryItOutFor = (allowed, { specSelectors }) => (state, path, method) =>
     !specSelectors.specJson().getIn(["paths", path, method, "x-stream"]) && allowed(state, path, method);
 
 const ours = ({ React: { createElement: element } }) => ({
-    wrapComponents: {
-        response: (Response) => (props) => (isProblem(props) ? errorRow(element, props) : element(Response, props)),
+    afterLoad() { // lines are shown and sent as they are: as JSON they would be one string
+        const { getSampleSchema: sample } = this.fn;
+        this.fn.getSampleSchema = (schema, type, ...rest) => sample(schema, `${type}`.replace("x-ndjson", ""), ...rest);
     },
+    wrapComponents: { response: (Own) => (props) => (isProblem(props) ? error(element, props) : element(Own, props)) },
     statePlugins: { spec: { wrapSelectors: { allowTryItOutFor } } },
 });
 
@@ -42,8 +42,7 @@ const NAMES = [
 /** Swagger UI leaves some controls without a name, and code that scrolls out of the reach of the keyboard. */
 function nameControls() {
     for (const [selector, name] of NAMES) {
-        const nameless = place.querySelectorAll(`:is(${selector}):not([aria-label])`);
-        for (const control of nameless) control.setAttribute("aria-label", name(control));
+        for (const own of place.querySelectorAll(`:is(${selector}):not([aria-label])`)) own.ariaLabel = name(own);
     }
     for (const code of place.querySelectorAll("pre.microlight:not([tabindex])")) code.tabIndex = 0;
 }
