@@ -169,8 +169,9 @@ NewLabels = Annotated[
 Mapped = Annotated[
     bool,
     Field(
+        examples=[False],
         description="Only during a change of features, and only if false: the row has only the old features. The old "
-        "model learned it; the mapping from new to old features did not."
+        "model learned it; the mapping from new to old features did not.",
     ),
 ]
 

@@ -44,9 +44,15 @@ class Difference(BaseModel):
     )
     high: float | None = Field(examples=[0.038])
     confidence: float = Field(examples=[0.95], description="1 - 0.05 / k with k challengers, including `previous`.")
-    rows: int = Field(ge=0, examples=[2400], description="Number of rows compared.")
+    rows: int = Field(
+        ge=0,
+        examples=[2400],
+        description="Number of rows compared. In a regression the first 10 labels do not count: they set the scale.",
+    )
     bound: float | None = Field(
-        None, description="Regression: the cap on squared errors, four times the variance of the labels."
+        None,
+        description="Regression: the cap on squared errors, four times the variance of the labels since the comparison "
+        "began.",
     )
 
 
@@ -95,8 +101,8 @@ class ChallengerList(BaseModel):
 router = APIRouter(route_class=Route, tags=["challengers"])
 deletion = APIRouter(route_class=Route, tags=["deletion"])
 CHALLENGER = f"^{NAME.pattern}$"
-ChallengerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "candidate"}})]
-FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"demo": {"value": "previous"}})]
+ChallengerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"candidate": {"value": "candidate"}})]
+FormerName = Annotated[str, Path(pattern=CHALLENGER, openapi_examples={"previous": {"value": "previous"}})]
 """The name of a challenger to delete; in the examples, the model that ``candidate`` has replaced."""
 
 

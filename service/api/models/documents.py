@@ -32,8 +32,10 @@ from service.runtime.threads import FEATURE_BYTES, in_thread_if_large
 LEARNER_BYTES = 50_000  # assumed cost of a learner's metrics, in bytes of a body: they are bounded, about a millisecond
 LARGE_BYTES = 2**20  # a larger document is counted until its client has read it
 RELEASE = version("onepass")  # another release may render the same version in another way
+_ETAG = {"headers": {"ETag": {"schema": {"type": "string"}, "description": "Names the version of the answer."}}}
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
-    304: {"description": "`If-None-Match` holds the `ETag` of the present version: nothing has changed"}
+    200: _ETAG,
+    304: {"description": "`If-None-Match` holds the `ETag` of the present version: nothing has changed", **_ETAG},
 }
 """For the ``responses`` of a route with conditional reads."""
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')

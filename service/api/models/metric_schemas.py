@@ -200,10 +200,12 @@ class Scores(BaseModel):
 class ServedComparison(BaseModel):
     """The losses of a model outside Onepass, minus this model's on the same rows: above 0 this model is better."""
 
-    rows: int = Field(ge=0, description="Rows compared.")
+    rows: int = Field(
+        ge=0, description="Rows compared. In a regression the first 10 labels do not count: they set the scale."
+    )
     difference: dict[str, float | None] = Field(
         description="Mean and interval, which holds at all rows at once; costs with `class_costs`, for a regression "
-        "squared errors, each capped at `bound` (four times the variance of the labels)."
+        "squared errors, each capped at `bound` (four times the variance of the labels since the first `served`)."
     )
     better: Literal["model", "served"] | None = Field(description="Which is better; null while that is not certain.")
     since: int | None = Field(description="The row from which on that is certain.")

@@ -61,7 +61,7 @@ class InferenceRoute(Route):
 router = APIRouter(route_class=InferenceRoute, tags=["open inference protocol"], prefix="/v2")
 
 
-PresentVersion = Annotated[str, Path(description="The current version.", openapi_examples={"demo": {"value": "10"}})]
+PresentVersion = Annotated[str, Path(description="The current version.", openapi_examples={"10": {"value": "10"}})]
 
 
 async def _present_version(replica: ReadModel, version: PresentVersion) -> None:

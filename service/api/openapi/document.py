@@ -54,7 +54,7 @@ ERRORS = {
     409: ("clash", "Conflicts with the model's state, or repeats an id with a different label"),
     413: ("too-large", "The body, the batch or the answer is too large"),
     415: ("wrong-media", "A media type or content encoding that this route does not accept"),
-    422: ("invalid", "Invalid values; ``errors`` names the fields"),
+    422: ("invalid", "Invalid values; the errors name the fields"),
     429: ("too-many-requests", "Over the key's rate limit"),
     503: ("store-down", "A queue is full, or the store is full or down; Retry-After says when to try again"),
     504: ("not-reached", "min_version, or the head of the log, was not reached in time"),
@@ -91,6 +91,13 @@ SCHEMES = {
     "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
 """The two ways to send a key."""
+WAIT = {"Retry-After": {"schema": {"type": "integer", "minimum": 1}, "description": "The number of seconds to wait."}}
+IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "schema": {"type": "string"},
+    "description": "The `ETag` of an earlier answer: 304 if that is still the answer.",
+}
 STREAM = "x-stream"  # marks an operation whose answer does not end: Swagger UI would wait for the end
 STREAM_NOTE = "A stream, so use `curl -N`: *Try it out* waits for the end of an answer."
 
@@ -113,6 +120,8 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
         "responses": {_key(code): _error(code) for code in ERRORS}
         | {_key(code, "Inference"): _inference_error(code) for code in ERRORS},
     }
+    for key in [_key(code, form) for code in (429, 503) for form in ("", "Inference")]:
+        found["components"]["responses"][key]["headers"] = WAIT
     if keys:
         found["components"]["securitySchemes"] = SCHEMES
         found["security"] = [{name: []} for name in SCHEMES]
@@ -136,6 +145,8 @@ def _complete(operation: dict[str, Any], route: Route, *, keys: bool) -> None:
         for code in _errors(operation, route)
     }
     operation["responses"] = fine | shared
+    if "304" in fine:
+        operation["parameters"].append(IF_NONE_MATCH)
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -142,6 +142,26 @@ async def test_every_error_a_route_gives_is_described(document):
         assert expected <= codes, id_of(route)
 
 
+async def test_headers_that_clients_act_on_are_described(api, document):
+    """Tags wherever there is 304, and how long to wait wherever there is 429 or 503."""
+    path = await api.learnt(DFOP)
+    for route, operation in operations(document).items():
+        taken = {parameter["name"] for parameter in operation.get("parameters", ())}
+        assert ("If-None-Match" in taken) == ("304" in operation["responses"]), route
+        for code in {"200", "304"} if "If-None-Match" in taken else ():
+            assert {"ETag"} == set(operation["responses"][code]["headers"]), route
+            assert "etag" in (await api.ask("GET", route.split()[1].replace("/models/{name}", path))).headers
+    for name, answer in document["components"]["responses"].items():
+        waits = name.endswith(("TooManyRequests", "ServiceUnavailable"))
+        assert waits == ("Retry-After" in answer.get("headers", {})), name
+
+
+async def test_texts_shown_as_they_are_have_no_markup(document):
+    """/docs shows what an error means as plain text."""
+    for name, answer in document["components"]["responses"].items():
+        assert "`" not in answer["description"], name
+
+
 @pytest.mark.parametrize(
     ("body", "encoding", "code"), [(b"{}", "gzip", 400), (b"{}", "br", 415), (b"0" * (2**20 + 1), "identity", 413)]
 )
@@ -257,8 +277,13 @@ async def test_examples_work_in_the_order_of_the_page(start, document, every):
 
 
 def example_of(operation, name):
+    """The value of a parameter's example, which bears the example's name."""
     found = [p for p in operation.get("parameters", ()) if p["name"] == name]
-    return found[0]["examples"]["demo"]["value"] if found else ""
+    if not found:
+        return ""
+    ((named, example),) = found[0]["examples"].items()
+    assert named == example["value"]
+    return named
 
 
 def requests(operation):
