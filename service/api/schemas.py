@@ -161,8 +161,8 @@ class FeedbackRow(Body, forbid_unknown_fields=True):
 NewLabels = Annotated[
     list[Label] | None,
     Field(
-        description="Only if labels are not declared and this request added some: the new classes. A mistyped label "
-        "shows up here.",
+        description="Only if labels are not declared and rows of this request added some, now or when their ids were "
+        "first sent: the new classes. A mistyped label shows up here.",
         examples=[["DWON"]],
     ),
 ]

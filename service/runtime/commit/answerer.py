@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 
+from core.contract import Label
 from core.entry import Outcome, Switch
 from core.problems import Problem
 from service.errors import (
@@ -272,8 +273,12 @@ def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
     predictions = [None if one.refusal is not None else one.predictions[0] for one in answers]
     losses = [None if one.refusal is not None else one.losses[0] for one in answers]
     p_true = [one.p_true[0] if one.p_true else math.nan for one in answers]
-    joined = [(row, label) for row, one in enumerate(answers) for _, label in one.joined]
-    return Outcome(now.rows, predictions, losses, now.learned, p_true, now.mapped, joined, version=now.version)
+    joined: dict[tuple[type, Label], tuple[int, Label]] = {}  # rows with one id have one answer, which counts once
+    for row, one in enumerate(answers):
+        for _, label in one.joined:
+            joined.setdefault((type(label), label), (row, label))
+    added = [*joined.values()]
+    return Outcome(now.rows, predictions, losses, now.learned, p_true, now.mapped, added, version=now.version)
 
 
 def conflicting(ids: Sequence[str], row: int, seen: SeenId) -> RequestConflict:

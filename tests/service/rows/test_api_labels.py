@@ -104,6 +104,15 @@ async def test_a_batch_names_them_in_order(api):
     assert "new_labels" not in await api.post(f"{path}/feedback/batch", later)
 
 
+async def test_rows_with_one_id_name_a_class_once(api):
+    """In the first answer and when all is sent again; 1 and true are two classes."""
+    path = await api.new(OPEN)
+    labels = {"labels": ["x", "x", 1, True, True], "ids": ["1", "1", "2", "3", "3"]}
+    for _ in range(2):
+        answer = await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 5, **labels})
+        assert same(["x", 1, True], answer["new_labels"])
+
+
 async def test_with_challengers_and_tracked_rows(api):
     """They change nothing of it."""
     path = await api.new(OPEN)
