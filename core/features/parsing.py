@@ -22,7 +22,7 @@ MISSING_TEXTS |= {"NULL", "Null", "null", "NONE", "None", "none"}
 """CSV cells, as other programs write them, that are missing values if a number or a time is expected."""
 
 _SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")  # strings that a client most likely meant as numbers
-EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
+EARLIEST, LATEST = -62_135_596_800.0, math.nextafter(253_402_300_800.0, 0.0)
 """Seconds since 1970 of the first and the last moment of a four-digit year."""
 _EPOCH, _SECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 

@@ -141,7 +141,7 @@ def test_booleans_are_ones_and_zeros():
         ("2026-01-31T12:00:00+02:00", datetime(2026, 1, 31, 12, tzinfo=timezone(timedelta(hours=2)))),
         ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
         ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
-        ("9999-12-31T23:59:59Z", datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        ("9999-12-31T23:59:59.9Z", datetime(9999, 12, 31, 23, 59, 59, 900_000, tzinfo=UTC)),
         ("1990-12-31T23:59:60Z", datetime(1991, 1, 1, tzinfo=UTC)),
         ("1990-12-31T15:59:60.5-08:00", datetime(1991, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)),
     ],
