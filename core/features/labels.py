@@ -23,8 +23,8 @@ _KINDS = "a string, an integer or a boolean"
 _ALIKE: tuple[set[type], ...] = ({str}, {int}, {bool}, {float})
 """Types whose equal values are the same label; across these groups they are not: 1 is not True."""
 _FEW = 16  # up to this many labels a lookup is faster than counting
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", re.ASCII)
 _TYPES = {str: "string", int: "integer", bool: "boolean"}
 T = TypeVar("T")
 
@@ -227,7 +227,7 @@ def _problems(values: Sequence[T], read: Callable[[T, str], object], place: Call
 
 
 def number_or_text(cell: str, field: str) -> Label:
-    """The integer that a text denotes ("12", "1.0", "1e3"), else the text itself; other numbers are ``Invalid``."""
+    """The integer that a text denotes ("12", " 1.0", "1e3"), else the text itself; other numbers are ``Invalid``."""
     text = canonical(cell, field)
     if _INTEGER.fullmatch(cell):
         return canonical(int(cell), field)

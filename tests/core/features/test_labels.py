@@ -127,17 +127,17 @@ def test_a_long_list_of_problems_is_cut():
     ("label", "cell"),
     [
         *((number, str(number)) for number in (0, -12, 9007199254740993)),
-        *((1, "1.0"), (1000, "1e3")),
-        *((text, text) for text in ("UP", "nan", "inf", "1_000", "٣", "true", " 1")),
+        *((1, "1.0"), (1000, "1e3"), (1, " 1"), (-2, "\t-2.0 ")),
+        *((text, text) for text in ("UP", " UP", "nan", "inf", "1_000", "٣", "true", "1 2", " ")),
     ],
 )
 def test_a_cell_is_a_number_where_it_looks_like_one(label, cell):
-    """Without declared labels, integers are integers and everything else is text."""
+    """Without declared labels, integers are integers, also between spaces as in features; everything else is text."""
     assert typed([label]) == typed(from_texts([cell], None, str))
 
 
 @pytest.mark.parametrize(
-    ("label", "cell"), [(False, "false"), (1, "1"), (1, "1.0"), ("2", "2"), ("0.5", "0.5"), ("", "")]
+    ("label", "cell"), [(False, "false"), (1, "1"), (1, " 1.0"), ("2", "2"), ("0.5", "0.5"), ("", "")]
 )
 def test_a_cell_matches_the_declared_label_of_its_text(label, cell):
     """A declared label matches its text or its numeric value."""
