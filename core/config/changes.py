@@ -57,9 +57,10 @@ class ModelChanges(Checked):
     )
     retire_labels: list[GivenLabel] | None = Field(
         None,
-        description="Labels that have vanished: no longer predicted, without a probability; the metrics keep them. "
-        "`add_labels` brings one back; without declared labels a row with it does, too. At least two labels must be "
-        "left. 422 for an untracked row with a retired label that is declared; a tracked one is scored and learned.",
+        description="Labels that have vanished: no longer predicted, without a probability; the metrics keep them, "
+        "and they count among the classes. `add_labels` brings one back; without declared labels a row with it does, "
+        "too. At least two labels must be left. 422 for an untracked row with a retired label that is declared; a "
+        "tracked one is scored and learned.",
     )
     add_categories: dict[str, list[GivenLabel]] | None = Field(
         None,
@@ -83,8 +84,10 @@ _INSTEAD = {
 """What to do instead, for fields that cannot be changed."""
 
 
-def changed(config: Config, asked: Mapping[str, Any]) -> Config:
+def changed(config: Config, asked: Mapping[str, Any], retired: int = 0) -> Config:
     """The configuration after a change; ``asked`` has new values by field, as the client sent them.
+
+    ``retired`` is the number of retired labels, for the error about too many labels.
 
     The model itself adds categories and retires labels, because it knows those in use (core.model.plans). ``Invalid``
     names each field that cannot be changed, with what to do instead, or the one that is wrong.
@@ -100,11 +103,11 @@ def changed(config: Config, asked: Mapping[str, Any]) -> Config:
         if asked[name] is not None or name == "watch":
             body[name] = asked[name]
     if asked.get(LABELS) is not None:
-        body["labels"] = _with_labels(config, asked[LABELS])
+        body["labels"] = _with_labels(config, asked[LABELS], retired)
     return Config.parse(body).model_copy(update={"features": config.features})
 
 
-def _with_labels(config: Config, added: object) -> list[Label]:
+def _with_labels(config: Config, added: object, retired: int) -> list[Label]:
     """The declared labels, followed by the new ones."""
     declared, field = config.labels, LABELS
     if config.lags:
@@ -119,8 +122,9 @@ def _with_labels(config: Config, added: object) -> list[Label]:
     for label in new:
         if (other := known.clash(label)) is not None:
             raise Invalid.of(field, f"contains a label that {clashes(other, 'of the model')}")
-    if len(declared) + len(new) > (bound := config.algorithm.class_bound):
-        raise Invalid.of(field, f"makes {len(declared) + len(new)} labels", f"{config.algorithm_id}: at most {bound}")
+    if (count := len(declared) + len(new)) > (bound := config.algorithm.class_bound):
+        way_out = f" ({retired} of them retired: create a model without these)" if retired else ""
+        raise Invalid.of(field, f"makes {count} labels{way_out}", f"{config.algorithm_id}: at most {bound}")
     return [*declared, *new]
 
 

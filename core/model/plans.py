@@ -43,7 +43,7 @@ def plan_change(model: Model, asked: Mapping[str, Any]) -> list[LearnerChange]:
     for field in (LABELS, RETIRED):
         _refuse_many(model, field, asked.get(field))
     asked, retired = _without_returning(model, asked)
-    config, schema = changed(model.config, asked), model.prediction_schema
+    config, schema = changed(model.config, asked, len(retired)), model.prediction_schema
     lagged = [name for name, one in model.challengers.items() if one.parts.config.lags]
     if lagged and config.labels != model.config.labels:
         why = f"challenger {lagged[0]} has lags, with a column per label: delete it before labels are added"

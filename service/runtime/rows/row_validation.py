@@ -44,7 +44,8 @@ class RowValidator:
         self.name, self.config, self.known, self.phase = name, model.config, model.labels, model.phase
         self.space, self.union = model.prediction_schema, model.feedback_schema
         self._configs, self._admit = model.configs, admit
-        self._retired = () if self.config.labels is None else model.own.answers.retired
+        self._vanished = model.own.answers.retired
+        self._retired = () if self.config.labels is None else self._vanished
         if self.config.ignore or self.config.unknown != "other":
             self.space, self.union = self._reading(self.space), self._reading(self.union)
         self.missing_allowed = self.config.missing != "error"
@@ -286,8 +287,9 @@ class RowValidator:
                 trial.add(label)
         bound = self.config.algorithm.class_bound
         if len(trial) > bound:
-            known = len(self.known)
-            raise RequestConflict(f"{self.config.algorithm_id} learns at most {bound} classes; the model has {known}")
+            has, gone = f"the model has {len(self.known)}", len(self._vanished)
+            way_out = f" ({gone} of them retired: a reset forgets them)" if gone else ""
+            raise RequestConflict(f"{self.config.algorithm_id} learns at most {bound} classes; {has}{way_out}")
         if new and space is not None:
             self._admit(admission.of_classes(self._configs, space.width, len(trial), path(new[0])))
 

@@ -113,6 +113,24 @@ async def test_rows_with_one_id_name_a_class_once(api):
         assert same(["x", 1, True], answer["new_labels"])
 
 
+async def test_retired_classes_count(api):
+    """Where no other class can be added, the error says how many are retired, and what frees their places."""
+    labels = [f"c{at}" for at in range(100)]
+    path, declared = await api.new(OPEN), await api.new(labels=labels)
+    await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 100, "labels": labels})
+    for model in (path, declared):
+        assert (await api.ask("PATCH", model, json={"retire_labels": labels[2:]})).is_success
+    refused = await api.ask("POST", f"{path}/feedback", json={"features": VALUES, "label": "new"})
+    assert (409, True) == (refused.status_code, "has 100 (98 of them retired: a reset" in refused.json()["detail"])
+    refused = await api.ask("PATCH", declared, json={"add_labels": ["new"]})
+    assert (422, True) == (
+        refused.status_code,
+        "makes 101 labels (98 of them retired: create" in refused.json()["detail"],
+    )
+    await api.post(f"{path}/reset")
+    assert ["new"] == await told(api, path, "new")
+
+
 async def test_with_challengers_and_tracked_rows(api):
     """They change nothing of it."""
     path = await api.new(OPEN)
