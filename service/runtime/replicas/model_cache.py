@@ -10,6 +10,7 @@ import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from core.config import Config
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 DOWN_S = 2.0  # how long a model that could not be loaded is refused before the next attempt
 DOWN_SHOWN_S = 900.0  # how long after the last attempt it counts as down: others may repair or delete it meanwhile
+CREATIONS_MAX = 2  # how often a model is created for one request if others delete it meanwhile
 FIELDS_SHOWN = 8  # most fields that a sentence names
 LOST = "the store has lost model %s (incarnation %s, version %d), %s"
 
@@ -137,8 +139,9 @@ class ModelCache:
         """Load a model and keep it; no other request runs between the two."""
         try:
             replica = await self._loader.load(name)
-            if name in self._outdated:
-                raise no_model(name)
+            while name in self._outdated:  # what was deleted may be a predecessor of the one that was loaded
+                self._outdated.discard(name)
+                replica = await self._loader.load(name)
         except NotFound as error:
             self._down.pop(name, None)
             raise await self._store.catalog.missing(name) from error
@@ -198,13 +201,21 @@ class ModelCache:
         """Create a model, or find the one created with the same configuration; also returns whether it is new.
 
         ``RequestConflict`` if the model of that name has another configuration, ``Invalid`` if the state would not fit
-        the limit, ``ModelLost`` if the store has lost the model but a service still holds it.
+        the limit, ``ModelLost`` if the store has lost the model but a service still holds it, ``Recreated`` if other
+        requests delete each model that this one creates.
         """
         await self.confirm(name)
         size = DECLARED_BYTES * width_of(config.features or ())
         demand, text, first = await in_thread_if_large(size, _prepared, config)
         if demand is not None:
             self.admit(demand)
+        for _ in range(CREATIONS_MAX):
+            with suppress(NotFound):  # it was deleted meanwhile
+                return await self._created(name, config, size, text, first)
+        raise Recreated(f"model {name} was deleted while it was created: send the request again")
+
+    async def _created(self, name: str, config: Config, size: int, text: str, first: bytes) -> tuple[Replica, bool]:
+        """Like ``create``, or ``NotFound`` if the model is deleted meanwhile; ``first`` is its first summary."""
         incarnation = secrets.token_hex(8)
         found = await self._store.catalog.create(name, incarnation, text.encode(), first)
         await load_algorithm_of(found.config)  # it may differ from the requested one

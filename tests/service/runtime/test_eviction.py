@@ -172,6 +172,56 @@ async def test_a_model_that_is_deleted_while_it_loads_does_not_come_back(api, mo
     assert 1 == (await api.post(f"{path}/feedback", ROW))["version"]
 
 
+async def test_a_model_that_is_created_while_its_predecessor_is_deleted_is_there(api, monkeypatch):
+    """DELETE ends while the new model of the name loads: that load is of no deleted model."""
+    path = await api.learnt()
+    models, name = _models(api), path.removeprefix("/models/")
+    deleted, ends, goes_on = (asyncio.Event() for _ in range(3))
+    delete, load = models._store.catalog.delete, models._loader.load
+
+    async def delete_late(asked_for):
+        found = await delete(asked_for)
+        deleted.set()
+        await ends.wait()
+        return found
+
+    async def load_late(asked_for):
+        found = await load(asked_for)
+        await goes_on.wait()
+        return found
+
+    monkeypatch.setattr(models._store.catalog, "delete", delete_late)
+    monkeypatch.setattr(models._loader, "load", load_late)
+    deleting = asyncio.create_task(api.ask("DELETE", path))
+    await deleted.wait()
+    creating = asyncio.create_task(api.ask("PUT", path, json=DFOP))
+    await until(lambda: name in models._loading)
+    ends.set()
+    assert 204 == (await deleting).status_code
+    goes_on.set()
+    assert 201 == (await creating).status_code
+    assert (await creating).json()["incarnation"] == (await api.get(path))["incarnation"]
+
+
+@pytest.mark.parametrize(("times", "answers"), [(1, (201, 200)), (9, (503, 404))])
+async def test_a_model_that_is_deleted_while_it_is_created_is_created_again(api, monkeypatch, times, answers):
+    """A PUT is never told that its model does not exist; a client that deletes every one does not keep it busy."""
+    catalog, create = _models(api)._store.catalog, _models(api)._store.catalog.create
+    left = [None] * times
+
+    async def create_and_delete(name, *args):
+        found = await create(name, *args)
+        if left:
+            left.pop()
+            assert await catalog.delete(name)
+        return found
+
+    monkeypatch.setattr(catalog, "create", create_and_delete)
+    path = "/models/deleted-at-once"
+    created = await api.ask("PUT", path, json=DFOP)
+    assert answers == (created.status_code, (await api.ask("GET", path)).status_code)
+
+
 async def test_requests_that_hold_a_model_that_has_left_read_on_together(pair, monkeypatch):
     """Each entry is applied once, although none of them finds the model in memory; one that is down stays away."""
     first, second = pair
