@@ -142,6 +142,7 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
+        self._unset_keepalive_if_required()  # uvicorn forgets it if the client has reset the connection
         self._body.end()
         self._answer.end()
         if self.pipeline:  # uvicorn tells only the last request

@@ -5,6 +5,7 @@ import contextlib
 import json
 import resource
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from service.server.http_protocol import HEAD_LINES_MAX, HEAD_S, REFUSED_OPEN_MA
 from tests.faults.processes import eventually
 from tests.service.client.test_serving import await_listening, serving
 from tests.service.local_server import LocalServer, running
+from tests.service.waiting import until
 
 SENT_MAX = 8 * 2**20
 """Bytes after which a client that is never refused gives up."""
@@ -178,6 +180,20 @@ async def test_slow_heads_and_silent_connections_are_closed(monkeypatch):
         slow = b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"
         assert b"/slow 0" in await server.answer(slow + GET)
         assert [] == server.refused
+
+
+async def test_a_connection_that_is_reset_leaves_nothing_behind():
+    """Its pause between requests ends with it: the timer would keep the whole connection in memory."""
+    async with served() as server:
+        reader, writer = await server.connect()
+        writer.write(GET + b"\r\n")
+        await read_answer(reader)
+        (own,) = server.state.connections
+        assert own.timeout_keep_alive_task is not None
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.close()
+        await until(lambda: not server.state.connections)
+        assert own.timeout_keep_alive_task is None
 
 
 async def test_connections_beyond_the_bound_get_503():
