@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from core.model import STATE_VERSION, Summary
 from service.errors import ModelLost, NotFound, Unavailable, no_model
-from service.store.keys import DRIFT_PUBLISHED, INDEX, TOMBSTONES, ModelKeys, meta_key
+from service.store.keys import DRIFT_PUBLISHED, INDEX, LABELS_DUE, LABELS_MARKED, TOMBSTONES, ModelKeys, meta_key
 from service.store.log import codec
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
@@ -161,8 +161,10 @@ class Catalog:
         return lost is not None
 
     async def _unlist(self, keys: ModelKeys) -> None:
-        await self._connection.ask(("ZREM", INDEX, keys.member()))
+        own = keys.member()
         await self._remember(keys)
+        await self._connection.ask(("ZREM", LABELS_DUE, own), ("HDEL", LABELS_MARKED, own))
+        await self._connection.ask(("ZREM", INDEX, own))  # last: until then the next DELETE and the sweeper repeat this
 
     async def _remember(self, keys: ModelKeys) -> None:
         """Remember the mark of a deleted model, remove its drift keys, and the oldest marks beyond the limit."""

@@ -83,7 +83,7 @@ class ModelKeys:
         return f"{self.states[:-1]}:{digest}"
 
     def member(self) -> str:
-        """This model in ``INDEX``, and among the keys of the drift events."""
+        """This model in ``INDEX``, and among the keys of drift events and due labels."""
         return f"{self.name} {self.incarnation}"
 
 

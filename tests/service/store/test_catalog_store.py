@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from core.model import LastDrift, Summary
-from service.errors import ModelLost, NotFound
+from service.errors import ModelLost, NotFound, StoreDown
 from service.store import catalog as catalog_module
 from service.store.catalog import DELETED_MS, Catalog, Existing, ModelMeta
-from service.store.keys import INDEX, TOMBSTONES, ModelKeys
+from service.store.due_labels import DueLabels
+from service.store.keys import INDEX, LABELS_DUE, LABELS_MARKED, TOMBSTONES, ModelKeys
 from service.store.summaries import StoredSummary, SummaryWrite, decode, down, encode, encode_first
 from tests.service.store_fixtures import INCARNATION, Model, one
 
@@ -107,6 +108,37 @@ async def test_what_a_process_that_died_while_it_deleted_has_left_leaves_with_th
     await connection.ask(("SET", died.deleted, 1), *[("ZADD", INDEX, 0, keys.member()) for keys in (died, young)])
     assert not await catalog.delete("m")
     assert [[young.member().encode()]] == await connection.ask(("ZRANGE", INDEX, 0, -1))
+
+
+async def test_a_deletion_that_fails_at_its_end_is_completed_by_the_next_try(connection, catalog, monkeypatch):
+    """The index is the last to forget the model: what it names is found again, by a client or the sweeper."""
+    for name in ("m", "n"):
+        await catalog.create(name, "inc1", b"{}")
+    call = connection.one
+
+    async def fail_to_remember(one):
+        if one.script is catalog_module._REMEMBER:
+            raise StoreDown("it stalls")
+        return await call(one)
+
+    with monkeypatch.context() as stalled:
+        stalled.setattr(connection, "one", fail_to_remember)
+        for name in ("m", "n"):
+            with pytest.raises(StoreDown):
+                await catalog.delete(name)
+    assert not await catalog.delete("m")
+    await catalog.unlist({("n", "inc1")})
+    marks, index = await connection.ask(("ZRANGE", TOMBSTONES, 0, -1), ("ZCARD", INDEX))
+    assert ([b"m inc1", b"n inc1"], 0) == (marks, index)
+
+
+async def test_a_deleted_model_is_no_longer_looked_at_for_due_labels(connection, catalog):
+    """Its first label may be due in a year; the next model of the name keeps its place."""
+    await catalog.create("m", "inc1", b"{}")
+    await DueLabels(connection).mark({("m", "inc1"): 1000, ("m", "inc2"): 1000})
+    assert await catalog.delete("m")
+    due, marked = await connection.ask(("ZRANGE", LABELS_DUE, 0, -1), ("HKEYS", LABELS_MARKED))
+    assert [b"m inc2"] == due == marked
 
 
 async def test_deleting_and_creating_at_once_ends_in_one_of_the_two(catalog):
