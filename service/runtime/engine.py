@@ -198,7 +198,10 @@ class Engine:
         await (connection.ping() if self.store_ok else self._ping_and_try())
         durability, eviction_ok = await connection.durability(), await connection.eviction_ok()
         if durability == "none" and self.durability != "none":
-            logger.warning("the store writes nothing to disk: set 'appendonly yes', or a crash loses every model")
+            logger.warning(
+                "a crash of the store may lose acknowledged rows, or all models: it needs 'appendonly yes', "
+                "'appendfsync everysec' or 'always', and 'no-appendfsync-on-rewrite no'"
+            )
         if eviction_ok is False and self.eviction_ok is not False:
             logger.warning("the store may evict models when it runs out of memory: set 'maxmemory-policy noeviction'")
         if connection.full and not self._full:

@@ -24,7 +24,11 @@ from service.store.redis.url import parse
 
 Durability = Literal["always", "everysec", "none", "unknown"]
 _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
-_DURABLE: dict[tuple[str, ...], Durability] = {("yes", "everysec"): "everysec", ("yes", "always"): "always"}
+_SYNCING = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite")
+_DURABLE: dict[tuple[str, ...], Durability] = {
+    ("yes", "everysec", "no"): "everysec",
+    ("yes", "always", "no"): "always",
+}
 FULL_SHOWN_S = 10.0  # how long a store that has refused a write for lack of room counts as full
 _DEMOTED = ("READONLY", "UNBLOCKED")
 HOPS_MAX = 4  # how often a command follows a slot that moves
@@ -151,7 +155,7 @@ class Connection:
 
     async def durability(self) -> Durability:
         """What an acknowledged write survives, as far as the store tells: on the weakest of its servers."""
-        found = await self._settings("appendonly", "appendfsync")
+        found = await self._settings(*_SYNCING)
         known = ["unknown" if values is None else _DURABLE.get((*values,), "none") for values in found]
         return min(known, key=_WEAKEST.index)
 

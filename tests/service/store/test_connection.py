@@ -199,7 +199,10 @@ async def test_durability_is_what_the_server_says(connection):
     for on, sync in (("yes", "everysec"), ("yes", "always"), ("yes", "no"), ("no", "always"), ("yes", "everysec")):
         await connection.ask(("CONFIG", "SET", "appendfsync", sync), ("CONFIG", "SET", "appendonly", on))
         found.append(await connection.durability())
-    assert ["everysec", "always", "none", "none", "everysec"] == found
+    for unsynced in ("yes", "no"):  # during rewrites of the file
+        await connection.ask(("CONFIG", "SET", "no-appendfsync-on-rewrite", unsynced))
+        found.append(await connection.durability())
+    assert ["everysec", "always", "none", "none", "everysec", "none", "everysec"] == found
 
 
 async def test_eviction_is_seen(connection):
