@@ -141,7 +141,9 @@ def _config(settings: Settings, app: App, gate: Gate, grace: Grace, ssl: Mapping
 
 
 def _not_repeated(record: logging.LogRecord) -> bool:
-    """Drop a line of uvicorn that repeats ours: the traceback of CannotStart."""
+    """Drop a line of uvicorn that repeats another: the traceback of CannotStart, and of a request cut off by a stop."""
+    if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
+        return False
     text = record.getMessage()
     return not (text.startswith("Traceback") and "CannotStart" in text)
 

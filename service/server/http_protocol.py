@@ -33,7 +33,7 @@ from service.api.http.headers import NOSNIFF
 from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.one_write import Burst, Held
-from service.server.progress import STALL_S, Progress
+from service.server.progress import Progress
 
 logger = logging.getLogger(__name__)
 # Called for every request, where super() costs as much as they do.
@@ -50,6 +50,7 @@ HEAD_S = 10.0  # from the first byte of a head (or from connecting) to its last
 WAITING_MAX = 16  # requests that wait behind the current one; nothing after them is read
 LINGER_S = 1.0
 """How long further input is read and dropped after the last answer: otherwise the client could lose the answer."""
+STOP_STALL_S = 2.0  # replaces progress.STALL_S once the service stops
 STREAM_S = 1.0  # pause between two checks whether the last answer of a connection is a stream
 REFUSED_OPEN_MAX = 32  # excess connections that still get a 503; further ones are closed immediately
 WARN_S = 10.0  # pause between two warnings that connections are refused
@@ -169,6 +170,14 @@ class _Bounded(HttpToolsProtocol):
                 self.transport.close()
             else:
                 self.loop.call_later(STREAM_S, self._end_stream)
+
+    def shutdown(self) -> None:
+        """Close after the answers under way; what makes no progress ends sooner now, so that nobody delays the stop."""
+        super().shutdown()
+        self._body.shorten(STOP_STALL_S)
+        self._answer.shorten(STOP_STALL_S)
+        if self.transport.get_write_buffer_size():
+            self._answer.begin()  # also the end of an answer, which no longer pauses writing
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -297,11 +306,12 @@ class _Bounded(HttpToolsProtocol):
         if self.flow.read_paused:  # the endpoint is behind, or requests wait before this one
             self._body.begin()
         else:
-            self._refuse(TooLate(f"the body arrived too slowly: almost nothing in {STALL_S:g} s"))
+            self._refuse(TooLate(f"the body arrived too slowly: almost nothing in {self._body.stall_s:g} s"))
 
     def _answer_stalled(self) -> None:
-        logger.info("disconnected a slow reader: it took almost nothing of its answer in %g s", STALL_S)
-        self.transport.abort()
+        if self.transport.get_write_buffer_size():
+            logger.info("disconnected a slow reader: it took almost nothing in %g s", self._answer.stall_s)
+            self.transport.abort()
 
     # ---------------------------------------------------------------- the end
 

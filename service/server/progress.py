@@ -4,22 +4,22 @@ import asyncio
 from collections.abc import Callable
 
 STALL_S = 10.0
-BYTES_PER_S = 4_096  # less than this over STALL_S is no progress
+BYTES_PER_S = 4_096  # less than this over ``stall_s`` is no progress
 
 
 class Progress:
     """A watch on expected bytes; it costs a timer if it ends in time, and nothing if it never begins.
 
     ``moved`` returns a number that grows with the bytes; ``stalled`` is called once if too few have moved since
-    ``begin`` or the last look.
+    ``begin`` or the last look, ``stall_s`` ago.
     """
 
-    __slots__ = ("_loop", "_moved", "_seen", "_stalled", "_timer")
+    __slots__ = ("_loop", "_moved", "_seen", "_stalled", "_timer", "stall_s")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, moved: Callable[[], int], stalled: Callable[[], None]) -> None:
         self._loop, self._moved, self._stalled = loop, moved, stalled
         self._timer: asyncio.TimerHandle | None = None
-        self._seen = 0
+        self._seen, self.stall_s = 0, STALL_S
 
     @property
     def begun(self) -> bool:
@@ -30,7 +30,7 @@ class Progress:
         """Start watching; without effect if the watch is on already."""
         if self._timer is None:
             self._seen = self._moved()
-            self._timer = self._loop.call_later(STALL_S, self._look)
+            self._timer = self._loop.call_later(self.stall_s, self._look)
 
     def end(self) -> None:
         """Stop watching: all bytes have come, or the connection is gone."""
@@ -38,9 +38,16 @@ class Progress:
             self._timer.cancel()
             self._timer = None
 
+    def shorten(self, stall_s: float) -> None:
+        """Look after this time from now on."""
+        self.stall_s = stall_s
+        if self.begun:
+            self.end()
+            self.begin()
+
     def _look(self) -> None:
         self._timer = None
-        if self._moved() - self._seen < BYTES_PER_S * STALL_S:
+        if self._moved() - self._seen < BYTES_PER_S * self.stall_s:
             self._stalled()
         else:
             self.begin()

@@ -1,5 +1,7 @@
 """How a service ends: the drain before it, the grace of it, and the process after it."""
 
+import asyncio
+import logging
 import signal
 import subprocess
 import sys
@@ -9,7 +11,12 @@ from redis import Redis
 
 from service.app import Grace, leave
 from service.embedded import EmbeddedStore
-from service.main import Drain
+from service.main import Drain, _not_repeated
+from service.server import http_protocol
+from tests.service.local_server import LocalServer, running
+from tests.service.server.test_http_protocol import GET, POST, status
+from tests.service.server.test_slow_readers import client_of
+from tests.service.waiting import until
 
 
 def test_the_stop_is_due_when_the_drain_is_over():
@@ -50,6 +57,54 @@ def test_requests_and_snapshots_share_the_grace_period():
     assert 10.0 == grace.left_s
     now += 50.0
     assert 0.0 == grace.left_s
+
+
+async def test_slow_clients_do_not_hold_up_a_stop(monkeypatch):
+    """A body that does not come is refused, an answer that is not read is cut; what was asked in full is answered."""
+    monkeypatch.setattr(http_protocol, "STOP_STALL_S", 0.2)
+    async with running(LocalServer(long_answer)) as server:
+        silent, asked, deaf = [await server.connect() for _ in range(3)]
+        silent[1].write(POST)
+        asked[1].write(GET + b"\r\n")
+        with await client_of(server) as reading_nothing:
+            await asyncio.get_running_loop().sock_sendall(reading_nothing, GET.replace(b"/ ", b"/long ") + b"\r\n")
+            await until(lambda: any(own.transport.get_write_buffer_size() for own in server.state.connections))
+            for connection in [*server.state.connections]:
+                connection.shutdown()
+            assert 408 == status(await asyncio.wait_for(silent[0].read(), 5))
+            assert 200 == status(await asyncio.wait_for(asked[0].read(), 5))
+            assert b"" == await asyncio.wait_for(deaf[0].read(), 5)
+            async with asyncio.timeout(5):
+                while server.state.connections:
+                    await asyncio.sleep(0.01)
+
+
+async def test_a_request_that_is_cut_off_by_a_stop_leaves_no_traceback(caplog):
+    """The server says in one line how many there were; other failures of an app are logged."""
+    log = logging.getLogger("uvicorn.error")
+    log.addFilter(_not_repeated)
+    try:
+        for failure in (asyncio.CancelledError(), ValueError()):
+
+            async def app(scope, receive, send, failure=failure) -> None:
+                raise failure
+
+            async with running(LocalServer(app)) as server:
+                await server.answer(GET + b"Connection: close\r\n\r\n")
+    finally:
+        log.removeFilter(_not_repeated)
+    assert [ValueError] == [line.exc_info[0] for line in caplog.records if line.levelno == logging.ERROR]
+
+
+async def long_answer(scope, receive, send) -> None:
+    """Takes the body; answers at /long more than a connection buffers, elsewhere a second later."""
+    more = True
+    while more:
+        more = (await receive()).get("more_body", False)
+    body = bytes(2**24 if scope["path"] == "/long" else 1)
+    await asyncio.sleep(0 if len(body) > 1 else 1)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
 
 
 HELD = """
