@@ -210,7 +210,8 @@ def build(
             try:
                 url = await asyncio.to_thread(private.start)
             except CannotStart as error:
-                logger.error("%s", error)  # noqa: TRY400  the sentence says it all
+                level = logging.INFO if grace is not None and grace.begun else logging.ERROR
+                logger.log(level, "%s", error)
                 raise
         engine = Engine(Store(Connection(url, settings.store_timeout_s)), bounds(settings), failpoint)
         own = Connection(url, settings.store_timeout_s, connections_max=1)  # for reads that wait for news

@@ -141,11 +141,12 @@ def _config(settings: Settings, app: App, gate: Gate, grace: Grace, ssl: Mapping
 
 
 def _not_repeated(record: logging.LogRecord) -> bool:
-    """Drop a line of uvicorn that repeats another: the traceback of CannotStart, and of a request cut off by a stop."""
+    """Drop lines of uvicorn that repeat others: that a start failed, tracebacks of CannotStart and cancellations."""
     if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
         return False
     text = record.getMessage()
-    return not (text.startswith("Traceback") and "CannotStart" in text)
+    failed = text.startswith("Application startup failed")
+    return not (failed or (text.startswith("Traceback") and "CannotStart" in text))
 
 
 def _end_process() -> None:

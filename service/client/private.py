@@ -19,7 +19,6 @@ from service.client.failures import Failed
 from service.client.session import Session
 
 STOP_TIMEOUT_S, PATIENCE_S = 15.0, 5.0
-_NO_REASON = "Application startup failed. Exiting."  # the last line of uvicorn's log; the reason is in the line before
 _PLACES = ("HOST", "PORT", "ROOT_PATH", "CORS_ORIGINS", "REDIS_URL", "TLS_CERT", "TLS_KEY", "TLS_CA")
 _NOT_SHARED = (*_PLACES, "API_KEYS", "WEBHOOKS", "WEBHOOK_SECRET", "RATE_PER_S", "MIN_REPLICAS", "DRAIN_S")
 """Settings of the operator's own service that a private one must not share."""
@@ -47,7 +46,7 @@ def session(port: int = 0, **more: str) -> Iterator[Session]:
         try:
             found = re.search(r"http://\S+\d", child.stdout.readline().decode() if child.stdout else "")
             if found is None:
-                lines = [line for line in log.read_text(errors="replace").splitlines() if _NO_REASON not in line]
+                lines = log.read_text(errors="replace").splitlines()
                 raise Failed("the private service did not start: " + (lines[-1] if lines else "its log is empty"))
             with Session(found[0], patience_s=PATIENCE_S, stays=False, trust_env=False) as own:
                 yield own

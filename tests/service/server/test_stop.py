@@ -170,6 +170,7 @@ def test_a_service_that_waits_for_its_store_to_load_ends_at_once(tmp_path) -> No
             said = child.stdout.read()
             assert "told to stop before the private store was ready" in said
             assert "Traceback" not in said
+            assert "ERROR" not in said
         finally:
             child.kill()
     assert store.start()
