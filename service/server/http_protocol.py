@@ -175,9 +175,10 @@ class _Bounded(HttpToolsProtocol):
         """Close after the answers under way; what makes no progress ends sooner now, so that nobody delays the stop."""
         super().shutdown()
         self._body.shorten(STOP_STALL_S)
-        self._answer.shorten(STOP_STALL_S)
-        if self.transport.get_write_buffer_size():
-            self._answer.begin()  # also the end of an answer, which no longer pauses writing
+        if self.transport.can_write_eof():  # under TLS the loop does not count what the socket has yet to send
+            self._answer.shorten(STOP_STALL_S)
+            if self.transport.get_write_buffer_size():
+                self._answer.begin()  # also the end of an answer, which no longer pauses writing
 
     def pause_writing(self) -> None:
         super().pause_writing()
