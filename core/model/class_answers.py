@@ -103,12 +103,12 @@ def answer_rows(
     """
     n = p.shape[0]
     predicted, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
-    priors, logs, s, r = np.empty((4, p.shape[1]))
+    priors, logs, s, b, r = np.empty((5, p.shape[1]))
     seen = np.zeros(labels)
     put(counts, seen)
     log_priors(order, seen, counts.sum(), priors)
     for i in range(n):
-        calibrate_row(p, i, priors, calibration, logs, s, r)
+        calibrate_row(p, i, priors, calibration, logs, s, b, r)
         predicted[i] = _answer(r, order, costs, gone, labels, rows, q[i])
     return predicted, q
 
@@ -138,13 +138,13 @@ def _absorb(
     Returns False, with the metrics unchanged, if they cannot count the rows. ``IndexError`` for an unknown class.
     """
     seen, q = classes[SEEN].copy(), np.empty(classes.shape[1])
-    priors, logs, s, r = np.empty((4, p.shape[1]))
+    priors, logs, s, b, r = np.empty((5, p.shape[1]))
     counted = seen.sum()
     for i in range(truth.shape[0]):
         if not 0 <= truth[i] < order.shape[0]:
             raise IndexError("no such class")
         log_priors(order, seen, counted, priors)
-        calibrate_row(p, i, priors, calibration, logs, s, r)
+        calibrate_row(p, i, priors, calibration, logs, s, b, r)
         predicted[i] = _answer(r, order, costs, gone[:known], known, rows + i, q[:known])
         if own and value[i] >= 0 and not (gone.shape[0] and gone[order[value[i]]]):
             predicted[i] = order[value[i]]
@@ -159,7 +159,7 @@ def _absorb(
         errors[i] = 1.0 if wrong else 0.0
         if fits and p.shape[1] > 1 and truth[i] < p.shape[1]:
             rare = others_are_rare(order, seen, counted, p.shape[1])
-            fit_row(truth[i], calibration, logs, s, weights[i] if weights.shape[0] else 1.0, rare, slow)
+            fit_row(truth[i], calibration, logs, s, b, r, weights[i] if weights.shape[0] else 1.0, rare, slow)
     if not counts:
         return True
     none = np.empty((0, 2), dtype=np.int64)

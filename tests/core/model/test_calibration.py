@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from core.contract import Prediction
 from core.learners.catalogue import ALGORITHMS
-from core.model.calibration import CURVATURE, HEAVIEST, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, WEIGHTS, fresh
+from core.model.calibration import CURVATURE, HEAVIEST, KNOTS, LAYOUT, OFFSETS, SHARED, SLOPE, TRUST, WEIGHTS, fresh
 from tests.benchmarks.streams.generators import fraud, sea
 from tests.core.learners.streams import relative
 from tests.core.model.test_answers import answered, answers_of, scored
@@ -58,7 +58,7 @@ class Literal:
 
     def __init__(self, K):
         self.K, self.a, self.H, self.d, self.w = K, 1.0, 1.0, np.zeros(KNOTS), np.zeros(KNOTS)
-        self.counts, self.shared = np.zeros(K), False
+        self.counts, self.shared, self.v = np.zeros(K), False, 0.9
 
     def knots(self, z):
         """(knot, share) of the two knots around z."""
@@ -84,9 +84,10 @@ class Literal:
         """The probabilities of a row before its class y is learned."""
         logs = np.log(np.maximum(p, 1e-9))
         own = np.maximum(self.counts, 1.0)
-        s = np.exp(self.a * logs) * np.minimum(1.0, self.K * (own + 1) / (self.counts.sum() + self.K)) ** (1 / own**2)
+        rho = np.minimum(1.0, self.K * (own + 1) / (self.counts.sum() + self.K)) ** (1 / own**2)
+        s, b = np.exp(self.a * logs) * rho, np.exp(logs) * rho
         self.counts[y] += 1
-        s /= s.sum()
+        s, b = s / s.sum(), b / b.sum()
         r, both, classes = s.copy(), s[:2].sum(), [k for k in range(self.K) if s[k] >= 1e-3]
         if self.shared:
             for k in classes:
@@ -106,7 +107,10 @@ class Literal:
                 )
         self.H = min(self.H + weight * ((s * logs**2).sum() - (s * logs).sum() ** 2), 2000.0)
         self.a = np.clip(self.a + weight * (logs[y] - (s * logs).sum()) / self.H, 0.02, 20)
-        return r / r.sum()
+        r /= r.sum()
+        mixed = self.v * r + (1 - self.v) * b
+        self.v += weight * (0.999 * self.v * r[y] / mixed[y] + 0.001 * 0.9 - self.v)
+        return mixed
 
 
 def stream(K, rows=300, seed=0):
@@ -136,6 +140,7 @@ def test_the_equations(K, rare, weighted):
     assert_allclose([oracle.a, oracle.H], c[[SLOPE, CURVATURE]], rtol=1e-6)
     assert_allclose(oracle.d, c[OFFSETS:WEIGHTS], rtol=1e-5, atol=1e-8)
     assert_allclose(oracle.w, c[WEIGHTS:HEAVIEST], rtol=1e-5, atol=1e-8)
+    assert_allclose(oracle.v, c[TRUST], rtol=1e-5)
     assert (K > 2) == bool(c[SHARED])
 
 
@@ -189,3 +194,20 @@ def test_models_are_calibrated_within_three_points(algorithm, generated):
     error, loss, own_loss = errors_and_losses(algorithm, *generated(rows=15_000))
     assert error < 3.0
     assert loss < own_loss + 0.01
+
+
+@pytest.mark.parametrize("algorithm", ["rls", "vigo", "vigow"])
+def test_a_learner_that_is_right_again_is_believed(algorithm):
+    """The meaning of the classes flips every 1000 rows; where the learner has recovered, the answers have, too."""
+    rng, rows = np.random.default_rng(0), np.arange(4000)
+    X = rng.normal(size=(len(rows), 3))
+    y = (X @ [1, 2, -1] + 0.3 * rng.normal(size=len(rows)) > 0) ^ (rows // 1000 % 2 == 1)
+    body = {"algorithm": algorithm, "task": "classification", "labels": [0, 1], "watch": None, "features": [*"abc"]}
+    model, found = Fed(body), []
+    absorb = model.machine.own.answers.absorb
+    model.machine.own.answers.absorb = lambda *given: found.append(absorb(*given)) or found[-1]
+    model.learn(X, y.astype(int).tolist())
+    answers, learner = np.concatenate([(rows.predicted == rows.truth, rows.errors == 0) for rows in found], axis=1)
+    for start in range(1000, 4000, 500):
+        half = slice(start, start + 500)
+        assert answers[half].mean() > learner[half].mean() - 0.05
