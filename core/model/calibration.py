@@ -167,13 +167,16 @@ def _odds_of_two(s: Floats) -> float:
 @njit(cache=True, nogil=True)
 def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s: Floats, b: Floats, r: Floats) -> None:
     """Write l, s (with slope and log priors), b and the calibrated and mixed r, each (K,), for row i of p (n, K)."""
-    K = p.shape[1]
+    K, whole, doubt = p.shape[1], 0.0, 1.0 - c[TRUST]
     for k in range(K):
-        logs[k] = math.log(max(p[i, k], _SHARE_MIN))
-        s[k], b[k] = c[SLOPE] * logs[k] + priors[k], logs[k] + priors[k]
+        b[k] = max(p[i, k], _SHARE_MIN)
+        logs[k] = math.log(b[k])
+        s[k] = c[SLOPE] * logs[k] + priors[k]
+        if priors[k] < 0.0:
+            b[k] *= math.exp(priors[k])
+        whole += b[k]
     if K:
         softmax(s, s)
-        softmax(b, b)
     put(s, r)
     if K == 2:
         r[1] = _corrected(_odds(s[1]), c)
@@ -191,7 +194,8 @@ def calibrate_row(p: Floats, i: int, priors: Floats, c: Floats, logs: Floats, s:
         for k in range(K):
             r[k] /= total
     for k in range(K):
-        r[k] += (1.0 - c[TRUST]) * (b[k] - r[k])
+        b[k] /= whole
+        r[k] += doubt * (b[k] - r[k])
 
 
 @njit(cache=True, nogil=True)
