@@ -155,7 +155,8 @@ class Learner(Protocol):
         """Predict, then learn n rows in order; returns each row's prediction from before the row was learned.
 
         Args:
-            X: (n, d) C-contiguous float64, all finite; never mutated.
+            X: (n, d) C-contiguous float64, all finite; never mutated. If rows are scaled and the learner tests them for
+                drift (``own_tests``), (n, 2 d): the rows before scaling come behind them, for the means of its alarms.
             y: regression: float64 (n,). Classification: class indices int64 (n,), all below the number of classes.
             discounts: (n,) in (0, 1], only for learners whose algorithm has ``row_discounts``; None: the default.
             weights: (n,) within WEIGHT_MIN and WEIGHT_MAX, only for learners whose algorithm has ``row_weights``: how

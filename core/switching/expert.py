@@ -45,6 +45,7 @@ class SpaceExpert(Nested):
         # Declared ranges are in clients' units, so they do not apply to scaled columns.
         self._spec = config.spec(width, ranges if self.scaler is None else None)
         self.learner = self._algorithm.build(self._spec)
+        self._takes_both = self.scaler is not None and bool(getattr(self.learner, "own_tests", ()))
 
     @property
     def row_exact(self) -> bool:
@@ -81,11 +82,12 @@ class SpaceExpert(Nested):
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
         Z = own if self.scaler is None else self.scaler.scale(own, absorb=True)
+        rows = np.hstack([Z, own]) if self._takes_both else Z
         if not new:
-            return self.learner.learn(Z, truth, discounts, weights)
+            return self.learner.learn(rows, truth, discounts, weights)
         predictions = self.learner.predict(Z)
         self.learner.add_class()
-        self.learner.learn(Z, truth, discounts, weights)
+        self.learner.learn(rows, truth, discounts, weights)
         return predictions
 
     def weights(self) -> Weights | None:
@@ -146,19 +148,16 @@ class SpaceExpert(Nested):
             self.learner.forget()
 
     def take_alarms(self) -> list[Alarm]:
-        """The alarms of the learner's own tests over the rows learned last; means are in units of the rows' columns.
+        """The alarms of the learner's own tests over the rows learned last.
 
         With an input mapping, alarms of a test of means name no columns: those tested are not the rows' columns.
         """
         # not isinstance, which takes a microsecond or more for a runtime protocol: this runs after every row
         own: Callable[[], list[Alarm]] | None = getattr(self.learner, "take_alarms", None)
         alarms = [] if own is None else own()
-        if self.input_mapping is not None:
-            return [alarm._replace(columns=(), before=(), after=()) if alarm.columns else alarm for alarm in alarms]
-        if self.scaler is None or not alarms:
+        if self.input_mapping is None:
             return alarms
-        centre, spread = self.scaler.affine()
-        return [_unscaled(alarm, centre, spread) if alarm.columns else alarm for alarm in alarms]  # a rate has no unit
+        return [alarm._replace(columns=(), before=(), after=()) if alarm.columns else alarm for alarm in alarms]
 
     def explain_encoded(self, X: Floats) -> Header | None:
         """The explanation of one encoded row (1, D) by a learner without weights; None if it has none."""
@@ -198,13 +197,6 @@ def _row_ranges(config: Config, schema: Space) -> Floats:
         return schema.ranges
     labels = np.full((2, config.lags * (config.lag_classes or 1)), np.nan)
     return np.hstack([np.tile(schema.ranges, config.lags + 1), labels])
-
-
-def _unscaled(alarm: Alarm, centre: Floats, spread: Floats) -> Alarm:
-    """The means of an alarm in the columns' own units."""
-    at = list(alarm.columns)
-    before, after = (_clipped(np.array(means) * spread[at] + centre[at]) for means in (alarm.before, alarm.after))
-    return alarm._replace(before=tuple(before.tolist()), after=tuple(after.tolist()))
 
 
 def _clipped(values: Floats) -> Floats:

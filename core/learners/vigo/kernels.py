@@ -29,7 +29,7 @@ V and the floor are diagonal and V is kept out of A, so that each factorisation 
 when a range has doubled since, all factors are recomputed. Sums are taken in one fixed order, the GIL is released.
 Functions called for every row take their arrays one by one: a tuple costs a reference count per array and call.
 
-    A, L, S   upper triangles, L as in cholesky.py        means     m and xbar of every class
+    A, L, S   upper triangles, L as in cholesky.py        means     m and xbar of every class, then those before scaling
 
 Source: Nguyen, Nguyen, Liew, Wang: Variational inference based Bayes online classifiers with concept drift adaptation,
 Pattern Recognition 81, 2018: (1)-(12), Algorithms 1-4.
@@ -76,8 +76,8 @@ whether a reset keeps W and nu; ln(4D/delta); ln(2/delta) of the error-rate test
 VIGO, VIGOD, VIGOW = 0.0, 1.0, 2.0
 MEAN_ALARM, ERROR_ALARM = 1, 2
 CUT_MEAN, CUT_ERROR, PAST, RECENT, RATE_BEFORE, RATE_AFTER = range(6)
-"""The last row of a report (4, max(D, 6)): thresholds, window sizes, error rates; above it the class's mean before,
-after, and their difference in ranges."""
+"""The last row of a report (4, max(D, 6)): thresholds, window sizes, error rates; above it the class's mean before
+and after, as rows were before scaling, and their difference in ranges."""
 
 ROW_MAX = 1e75
 VARIANCE_MIN, COUNT_MIN, _PIVOT_MIN = 1e-150, 1e-300, 1e-13
@@ -90,7 +90,7 @@ class Gaussians(NamedTuple):
     A: Floats  # (K, D, D)
     L: Floats  # (K, D, D)
     S: Floats  # (K, D, D)
-    means: Floats  # (K, 2, D)
+    means: Floats  # (K, 4, D)
     stats: Floats  # (K, 14)
     features: Floats  # (5, D)
     counters: Floats  # (3,)
@@ -146,13 +146,14 @@ def _factor(s: Gaussians, k: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, d: Floats) -> None:
-    """Add row x to the waiting rows of class k, (9) and (10); d (D,) is scratch."""
+def _wait(S: Floats, means: Floats, stats: Floats, k: int, x: Floats, raw: Floats, d: Floats) -> None:
+    """Add row x, before scaling ``raw``, to the waiting rows of class k, (9) and (10); d (D,) is scratch."""
     D, n = x.shape[0], stats[k, WAITING] + 1.0
     stats[k, WAITING] = n
     for j in range(D):
         d[j] = x[j] - means[k, 1, j]
         means[k, 1, j] += d[j] / n
+        means[k, 3, j] += (min(max(raw[j], -ROW_MAX), ROW_MAX) - means[k, 3, j]) / n
     for j in range(D):
         a = (n - 1.0) / n * d[j]
         for i in range(j, D):
@@ -178,7 +179,8 @@ def _update(s: Gaussians, k: int, d: Floats) -> None:
     for j in range(D):
         d[j] = s.means[k, 1, j] - s.means[k, 0, j]
         s.means[k, 0, j] += step * d[j]  # (2)
-        s.means[k, 1, j] = 0.0
+        s.means[k, 2, j] += step * (s.means[k, 3, j] - s.means[k, 2, j])
+        s.means[k, 1, j] = s.means[k, 3, j] = 0.0
     for j in range(D):
         a = weight * d[j]  # of (5); d d' is J, (8) and (11)
         for i in range(j, D):
@@ -281,8 +283,8 @@ def _test(s: Gaussians, k: int, report: Floats) -> int:
     both = 1.0 / beta + 1.0 / n  # 1 / n_h
     for j in range(s.means.shape[2]):
         span = s.features[HIGH, j] - s.features[LOW, j]
-        report[0, j], report[1, j] = s.means[k, 0, j], s.means[k, 1, j]
-        report[2, j] = abs(report[1, j] - report[0, j]) / span if span > 0.0 else 0.0
+        report[:2, j] = s.means[k, 2:, j]
+        report[2, j] = abs(s.means[k, 1, j] - s.means[k, 0, j]) / span if span > 0.0 else 0.0
     a, b = s.stats[k, MISTAKES] / beta, s.stats[k, LATEST] / n
     pooled = (s.stats[k, MISTAKES] + s.stats[k, LATEST]) / (beta + n)
     cut = math.sqrt(s.constants[MEAN_CUT] * both / 2.0)
@@ -336,13 +338,13 @@ def learn_rows(
 ) -> tuple[int, int]:  # fmt: skip
     """Test, then train on rows start, start + 1, ... until one fires an alarm.
 
-    X (n, D) and y (n,) are the rows and their classes; the parts of ``Gaussians`` follow. Value (n,) and p (n, K), the
-    a-priori classes and probabilities, are written, report (4, max(D, 6)) by every test. Returns the next row, and what
-    fired at the one before it: MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
+    X (n, D) are the rows, or (n, 2 D) with the rows before scaling behind, y (n,) their classes; the parts of
+    ``Gaussians`` follow. Value (n,) and p (n, K), a-priori classes and probabilities, are written, report by every
+    test. Returns the next row, and what fired at the one before: MEAN_ALARM, ERROR_ALARM, their sum, or 0 at the end.
     """
     s = Gaussians(A, L, S, means, stats, features, counters, constants)
     kind, batch, paper = constants[KIND], constants[BATCH], constants[PAPER] == 1.0
-    x, z = np.empty(X.shape[1]), np.empty(X.shape[1])
+    x, z = np.empty(means.shape[2]), np.empty(means.shape[2])
     for i in range(start, X.shape[0]):
         k = int(y[i])
         _load(X, i, x)
@@ -351,7 +353,7 @@ def learn_rows(
         if paper:
             building = counters[STAGE] == 0.0 and _leave_building(s)
         grown = _absorb(features, counters, x)
-        _wait(S, means, stats, k, x, z)
+        _wait(S, means, stats, k, x, X[i, X.shape[1] - x.shape[0] :], z)
         stats[k, ROWS] += 1.0
         stats[k, COUNT] += 1.0
         counters[WINDOW] += 1.0

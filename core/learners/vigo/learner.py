@@ -53,7 +53,7 @@ class Vigo(RowLearner):
         scatter=Triangle("K", "D", within=STATE_MAX, at="A"),
         factor=Triangle("K", "D", within=STATE_MAX, diagonal=POSITIVE, at="L"),
         waiting=Triangle("K", "D", within=STATE_MAX, at="S"),
-        means=Array("K", 2, "D", within=STATE_MAX),
+        means=Array("K", 4, "D", within=STATE_MAX),
         classes=Array(
             "K",
             STATS,
@@ -101,7 +101,7 @@ class Vigo(RowLearner):
         super().__init__(spec)
         D = spec.dimension
         self.A, self.L, self.S = np.zeros((3, 0, D, D))
-        self.means, self.stats, self.counters = np.zeros((0, 2, D)), np.zeros((0, STATS)), np.zeros(COUNTERS)
+        self.means, self.stats, self.counters = np.zeros((0, 4, D)), np.zeros((0, STATS)), np.zeros(COUNTERS)
         self.features = np.zeros((FEATURES, D))
         for column, declared in enumerate(spec.ranges):
             if declared is not None:
@@ -206,7 +206,7 @@ class Vigo(RowLearner):
     def posterior(self, view: View) -> Header:
         """The Gaussian of each class: mean, covariance E[Lambda]^-1, rows (count), nu, beta and c; see kernels.py."""
         classes = {}
-        for output, factor, (mean, _), own in zip(view.outputs, self.L, self.means, self.stats, strict=True):
+        for output, factor, (mean, *_), own in zip(view.outputs, self.L, self.means, self.stats, strict=True):
             L = np.triu(factor)
             inverse = L.diagonal().copy()
             np.fill_diagonal(L, np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0))

@@ -218,6 +218,28 @@ def test_an_alarm_of_vigod_reports_that_the_class_was_reset(action, reset_on):
     assert expected == [(d.row, d.kind, d.label, d.action) for d in alarms(model)] == marked(model)
 
 
+@pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
+def test_means_of_vigod_s_alarms_are_those_of_the_rows_before_scaling(scaling):
+    """Exact although the scale moves inside the windows, and the same however rows are cut."""
+    X, y = swapping()
+    X[:, 0] *= np.linspace(1.0, 30.0, len(X))
+    block, single = (vigod(scaling=scaling, watch={"class_mean": {}, "episode_rows": 0}) for _ in range(2))
+    learn(block, X, y)
+    learn(single, X, y, range(len(X)))
+    found = alarms(block)
+    assert [(one.row, one.features) for one in alarms(single)] == [(one.row, one.features) for one in found]
+    reset = dict.fromkeys(y, 0)
+    for one in found:
+        own = [row for row in range(reset[one.label], one.row) if y[row] == one.label]
+        parts = own[: one.rows_before], own[one.rows_before :]
+        reset[one.label] = parts[1][0]
+        assert one.rows_after == len(parts[1])
+        for change in one.features:
+            before, after = (X[part, "abc".index(change.name)].mean() for part in parts)
+            assert np.allclose((before, after), (change.before, change.after))
+    assert found
+
+
 # -- episodes: one drift is one event with one action
 
 
