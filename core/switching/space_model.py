@@ -141,15 +141,9 @@ class SpaceModel(Nested):
 
     @property
     def row_exact(self) -> bool:
-        """Whether a block of rows gives the same bits as its rows one by one.
-
-        Not if several learners raise alarms: a block has those of the expert that has the largest weight at its end.
-        """
-        if self.former is not None:
-            raises_alarms = bool(self.config.algorithm.own_tests(self.config.params))
-            if raises_alarms or not self.former.row_exact:
-                return False
-        return all(expert.row_exact for expert in self.experts.values())
+        """Whether a block of rows gives the same bits as its rows one by one."""
+        former = self.former is None or self.former.row_exact
+        return former and all(expert.row_exact for expert in self.experts.values())
 
     # ---------------------------------------------------------------- rows
 
@@ -226,11 +220,8 @@ class SpaceModel(Nested):
             expert.forget()
 
     def take_alarms(self) -> list[Alarm]:
-        """The alarms of the expert with the largest weight."""
-        if self.mixture is None:
-            return self.own.take_alarms()
-        found = [expert.take_alarms() for expert in self.experts.values()]
-        return found[int(self.mixture.weights.argmax())]
+        """The alarms of the space's own expert; which one has the largest weight may change within a block."""
+        return self.own.take_alarms()
 
     # ---------------------------------------------------------------- the old side of a change
 
