@@ -73,10 +73,11 @@ class UnlabelledWatch:
         row = self._row(model, raw, served)
         self._rows += 1
         for alarm in self._detector.absorb(row, np.zeros(1, dtype=np.int64), np.zeros(1)):
-            if not self._episodes.place(self._rows, *self._lengths).joins:
+            joins, held_back = self._episodes.place(self._rows, *self._lengths)
+            if not joins:
                 names = [self.names[column] for column in alarm.columns]
                 known = {"row": model.rows, "time_ms": time_ms, "label": None, "action": "report"}
-                return replace(of_alarm(alarm, (version, 0), names, **known), kind=KIND)
+                return replace(of_alarm(alarm, (version, 0), names, held_back=held_back, **known), kind=KIND)
         return None
 
     def _row(self, model: Model, raw: Floats, served: ServedPrediction) -> Floats:

@@ -19,7 +19,7 @@ from core.model.unlabelled_watch import UnlabelledWatch, facts
 from service.errors import Unavailable
 from service.runtime.replicas.replica import Replica
 from service.store.drift.drift import DriftStream
-from service.store.drift.events import iso
+from service.store.drift.events import HELD_BACK, iso
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ MODELS_MAX = 256  # models watched at the same time
 QUEUE_MAX = 100  # events that may wait for the store
 _encode = msgspec.json.Encoder().encode
 
-Found = tuple[str, str, int, int, bytes]
+Found = tuple[str, str, int, int, bytes, str]
 """An event on its way into the store, as ``DriftStream.add_unlabelled`` takes it."""
 
 
@@ -52,7 +52,8 @@ class Unlabelled:
         if drift is None:
             return
         body = _encode({"model": replica.name, "time": iso(now_ms), **drift.to_json()})
-        self._found.append((replica.name, replica.incarnation, replica.version, now_ms, body))
+        mark = HELD_BACK if drift.held_back else ""
+        self._found.append((replica.name, replica.incarnation, replica.version, now_ms, body, mark))
         self._news.set()
 
     def _watch(self, replica: Replica) -> UnlabelledWatch:

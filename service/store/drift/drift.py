@@ -65,11 +65,13 @@ class DriftStream:
         version, index = map(int, reached.split(b"-"))
         return (version, index), added
 
-    async def add_unlabelled(self, name: str, incarnation: str, version: int, time_ms: int, body: bytes) -> bool:
+    async def add_unlabelled(
+        self, name: str, incarnation: str, version: int, time_ms: int, body: bytes, mark: str = ""
+    ) -> bool:
         """Add an event of unlabelled rows, whose JSON lacks the id; False: its model is gone, or had one recently."""
         keys = ModelKeys(name, incarnation)
         place = (incarnation, version, FIRST_UNLABELLED, UNLABELLED_KEPT, UNLABELLED_PAUSE_MS)
-        args = (keys.member(), name, self._kept, *place, time_ms, body.removeprefix(b"{"))
+        args = (keys.member(), name, self._kept, *place, time_ms, body.removeprefix(b"{"), mark)
         own = (DRIFT, DRIFT_ALARMS, TOMBSTONES, keys.unlabelled)
         return bool(await self._connection.one(Call(_ADD_UNLABELLED, own, args)))
 

@@ -67,6 +67,15 @@ def test_one_drift_is_reported_once():
     assert 1 == sum(len(found(model, watch, X)) for X in moved)
 
 
+def test_later_drifts_of_a_cool_down_are_held_back():
+    """They are events, but webhooks do not get them."""
+    model = model_of(watch={"unlabelled": True, "episode_rows": 0, "cooldown_rows": 10_000})
+    watch = UnlabelledWatch(model.machine)
+    events = [event for shift in (0.0, 3.0, 6.0) for event in found(model, watch, rows(600, 1, shift))]
+    assert [False] + [True] * (len(events) - 1) == [event.held_back for event in events]
+    assert len(events) > 1
+
+
 def test_another_model_needs_another_watch():
     """After it has settled, and with another class, other features or another configuration."""
     model = model_of()

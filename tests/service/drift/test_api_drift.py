@@ -302,6 +302,17 @@ async def test_drift_shows_without_a_label(start):
         assert event == (await again.next()).data
 
 
+async def test_a_cool_down_holds_back_drifts_without_labels(api, monkeypatch):
+    """They are listed, and webhooks do not get them."""
+    monkeypatch.setattr(drift, "UNLABELLED_PAUSE_MS", 0)
+    path = await api.new({**DFOP, "watch": {**WATCH, "episode_rows": 0, "cooldown_rows": 1000}})
+    for a in (0.0, 5.0, 50.0):
+        await track(api, path, 60, a)
+    held = [event["held_back"] for event in (await api.get(f"{path}/drift"))["events"]]
+    assert [False, *[True] * (len(held) - 1)] == held
+    assert len(held) > 1
+
+
 async def test_nothing_is_watched_unasked(api):
     """Off by default, and for rows that are not tracked."""
     unasked, untracked = await api.new(DFOP), await api.new({**DFOP, "watch": WATCH})
