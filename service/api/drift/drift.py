@@ -228,8 +228,8 @@ async def stream_drift(
 ) -> Response:
     """Drift events, live.
 
-    Server-sent events: `start` at the beginning; `drift` with an event as it was at its first alarm, or with a later
-    alarm (`{"id", "model", "kind": "joined", "alarms"}` with the id of its event); `gap`
+    Server-sent events: `start` at the beginning; `drift` with an event as it was at its first alarm, or with one of
+    the first 20 later alarms (`{"id", "model", "kind": "joined", "alarms"}` with the id of its event); `gap`
     (`{"after", "first", "missed"}`) if some of the following events are no longer kept. The `id` of each is a position;
     send it as `Last-Event-ID` to resume after it, on any replica (browsers do this automatically). A key for some
     models only sees the times of positions, and no numbers in a `gap`: they would reveal how many events other models
