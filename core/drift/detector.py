@@ -10,8 +10,10 @@ if for any column i of D, of range R_i,
 
 for independent rows. If each row resembles the one before it, a mean varies more: it has t_i = (1 + r) / (1 - r) times
 the variance, where r is the correlation of successive rows of the class, estimated in the past window from their
-squared steps, r = 1 - E (x' - x)^2 / 2 v. Hoeffding's cut and the first term of Bernstein's are sqrt(t_i) times as
-large if r is significant: more than 3 / sqrt(beta).
+squared steps, r = 1 - E (x' - x)^2 / 2 v, if r is significant: more than 3 / sqrt(beta). Noise hides slow changes from
+r, but not from the means b, b' of successive batches: t_i = |B| E (b' - b)^2 / 2 v if that is more than 1 + 3 sqrt(3/N)
+times as large, with N such steps in the past window, without the last one, in which a drift may have begun. Hoeffding's
+cut and the first term of Bernstein's are sqrt(t_i) times as large.
 
 After a drift the recent batch becomes the past window; otherwise it joins it. R_i is the declared range, which grows
 when exceeded, or without a declaration the range so far.

@@ -2,10 +2,11 @@
 
 All compiled code is in this one file, because Numba's cache watches only the file of the function it compiled.
 
-    M (3 + 7 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
+    M (3 + 10 K, D)    per column: ORIGIN, the first value ever seen; LOW and HIGH, the range; then for each class the
                       past means of values, squares and squared steps, the same as sums of the recent batch, and the
-                      last value; a step is from one row of the class to the next. All but the origin are relative
-                      to the origin, so that a constant column is exactly 0
+                      last value; a step is from one row of the class to the next. Then the last batch's mean, the
+                      squared step to it from that of the batch before, and the mean of such squares before that one.
+                      All but the origin are relative to the origin, so that a constant column is exactly 0
     T (K, 24)         per class: PAST and RECENT, rows of the two windows of the mean test; for the error test COUNT
                       rows in whole cells, PARTIAL rows in the cell that has begun, WRONG rows of both; STEPS, the sum
                       of squared steps from the wrong rows of a cell to those of the next; from SUMS on, WRONG at the
@@ -24,10 +25,10 @@ from numba import njit
 from core.contract import CLASSES_IN, NUMBERS_IN, ROWS_IN, Floats, Ints, direct
 
 ORIGIN, LOW, HIGH, FIRST = range(4)  # rows of M: three about the columns, then those of the classes
-MEAN, SQUARE, STEP, LAST = 0, 1, 2, 6
-"""Rows of a class: three means of the past window, three sums of the recent batch, and the last value."""
+MEAN, SQUARE, STEP, LAST, BATCH_MEAN, LATEST_STEP, BATCH_STEP = 0, 1, 2, 6, 7, 8, 9
+"""Rows of a class: three means of the past window, three sums of the recent batch, and the four that follow."""
 TO_RECENT = 3  # from a mean of the past window to the sum of the recent batch
-PER_CLASS = 7
+PER_CLASS = 10
 PAST, RECENT, COUNT, PARTIAL, WRONG, STEPS, SUMS = range(7)
 CELLS = 8  # cells in a batch of the error test, if it has that many rows; it is tested at the end of each
 KEPT = 2 * CELLS + 1  # number of cell ends that are kept: the longest recent window is two batches
@@ -68,15 +69,17 @@ def _join(X: Floats, classes: Ints, start: int, stop: int, M: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _inflation(M: Floats, first: int, j: int, past: float) -> float:
+def _inflation(M: Floats, first: int, j: int, past: float, batch: float) -> float:
     """How much larger the variance of a mean of column j is than that of as many independent rows."""
-    variance = M[first + SQUARE, j] - M[first + MEAN, j] * M[first + MEAN, j]
+    variance, inflation, steps = M[first + SQUARE, j] - M[first + MEAN, j] * M[first + MEAN, j], 1.0, past / batch - 2.0
     if variance <= 0.0:
         return 1.0
     correlation = min(1.0 - M[first + STEP, j] / (2.0 * variance), CORRELATION_MAX)
-    if correlation * math.sqrt(past) <= SIGNIFICANT:
-        return 1.0
-    return float((1.0 + correlation) / (1.0 - correlation))
+    if correlation * math.sqrt(past) > SIGNIFICANT:
+        inflation = (1.0 + correlation) / (1.0 - correlation)
+    of_batches = batch * M[first + BATCH_STEP, j] / (2.0 * variance)
+    significant = steps >= 1.0 and of_batches > inflation * (1.0 + SIGNIFICANT * math.sqrt(3.0 / steps))
+    return float(of_batches if significant else inflation)
 
 
 @njit("f8(f8[:,::1], i8, i8, f8, f8, f8)", cache=True, nogil=True)
@@ -91,7 +94,7 @@ def mean_cut(M: Floats, first: int, j: int, past: float, recent: float, logarith
         share = recent / (past + recent)
         mean = M[first + MEAN, j] + share * (M[first + TO_RECENT + MEAN, j] / recent - M[first + MEAN, j])
         square = M[first + SQUARE, j] + share * (M[first + TO_RECENT + SQUARE, j] / recent - M[first + SQUARE, j])
-        variance, inflation = max(square - mean * mean, 0.0), _inflation(M, first, j, past)
+        variance, inflation = max(square - mean * mean, 0.0), _inflation(M, first, j, past, recent)
         bernstein = math.sqrt(2.0 * variance * inflation * logarithm / n) + 2.0 * spread * logarithm / (3.0 * n)
         cut = min(cut * math.sqrt(inflation), bernstein)
     return float(cut)
@@ -118,6 +121,11 @@ def close_batch(M: Floats, T: Floats, k: int, drifted: bool) -> None:
     past = 0.0 if drifted else T[k, PAST]
     share = recent / (past + recent)
     for j in range(M.shape[1]):
+        latest, step, mean_step = M[first + TO_RECENT + MEAN, j] / recent, 0.0, 0.0
+        if past > 0.0:
+            step, mean_step = min(max(latest - M[first + BATCH_MEAN, j], -ROOT_MAX), ROOT_MAX), M[first + BATCH_STEP, j]
+            mean_step += (M[first + LATEST_STEP, j] - mean_step) * recent / max(past - recent, recent)
+        M[first + BATCH_MEAN, j], M[first + LATEST_STEP, j], M[first + BATCH_STEP, j] = latest, step * step, mean_step
         for kind in range(TO_RECENT):
             kept = M[first + kind, j]
             M[first + kind, j] = kept + share * (M[first + TO_RECENT + kind, j] / recent - kept)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.signal import lfilter
 
 from core.drift.detector import DriftDetector, detector_bytes
 from core.drift.detector import WatchTest as Settings
@@ -61,6 +62,10 @@ class Oracle:
         with np.errstate(divide="ignore", invalid="ignore"):
             r = np.minimum(1 - (steps**2).mean(axis=0) / (2 * past.var(axis=0)), 0.999)
         t = np.where(r * math.sqrt(len(past)) > 3, (1 + r) / (1 - r), 1.0)
+        moves = np.diff(past.reshape(-1, self.batch, D).mean(axis=1), axis=0)[:-1]
+        if len(moves):
+            of_batches = self.batch * (moves**2).mean(axis=0) / (2 * past.var(axis=0).clip(1e-300))
+            t = np.where(of_batches > t * (1 + 3 * math.sqrt(3 / len(moves))), of_batches, t)
         hoeffding = spread * math.sqrt(logarithm / (2 * n)) * np.sqrt(t)
         bernstein = np.sqrt(2 * t * variance * logarithm / n) + 2 * spread * logarithm / (3 * n)
         apart = np.abs(past.mean(axis=0) - recent.mean(axis=0))
@@ -197,6 +202,15 @@ def test_a_level_far_from_zero_does_not_blur_the_means():
     assert [] == absorbed(watch(batch=200, delta=0.05), X, y, loss)
     X[2000:] += 2.0
     assert absorbed(watch(batch=200, delta=0.05), X, y, loss)
+
+
+def test_slow_changes_under_noise_are_no_drift():
+    """Successive rows hardly resemble each other, batches of them do."""
+    rng = np.random.default_rng(5)
+    slow = lfilter([math.sqrt(1 - 0.99**2)], [1, -0.99], rng.normal(size=100_000))
+    X = (slow + rng.normal(size=100_000))[:, None]
+    built = watch(batch=200, delta=0.05, ranges=OPEN[:, :1], kinds=("class_mean",))
+    assert len(built.absorb(X, np.zeros(100_000, np.int64), np.zeros(100_000))) < 0.15 * 500  # as many as .4 by r alone
 
 
 @kinds
