@@ -33,7 +33,7 @@ from service.api.http.headers import NOSNIFF
 from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.one_write import Burst, Held
-from service.server.progress import Progress
+from service.server.progress import Progress, untaken_bytes
 
 logger = logging.getLogger(__name__)
 # Called for every request, where super() costs as much as they do.
@@ -134,7 +134,7 @@ class _Bounded(HttpToolsProtocol):
         self.flow = _Flow(held)
         self.flow.waiting = self.pipeline
         self._body = Progress(self.loop, lambda: self._body_bytes, self._body_stalled)
-        self._answer = Progress(self.loop, lambda: -transport.get_write_buffer_size(), self._answer_stalled)
+        self._answer = Progress(self.loop, lambda: -untaken_bytes(transport), self._answer_stalled)
         if self.gate.hopeless(len(self.connections)):
             transport.abort()
             return
@@ -182,6 +182,7 @@ class _Bounded(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._answer.end()  # a stop may have begun it when there was less to take
         self._answer.begin()
 
     def resume_writing(self) -> None:

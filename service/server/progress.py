@@ -1,7 +1,11 @@
 """Cuts off bodies and answers that make no progress; otherwise a client could make the service hold them forever."""
 
 import asyncio
+import sys
 from collections.abc import Callable
+from contextlib import suppress
+from fcntl import ioctl
+from termios import TIOCOUTQ
 
 STALL_S = 10.0
 BYTES_PER_S = 4_096  # less than this over ``stall_s`` is no progress
@@ -51,3 +55,12 @@ class Progress:
             self._stalled()
         else:
             self.begin()
+
+
+def untaken_bytes(transport: asyncio.Transport) -> int:
+    """The bytes that a client has yet to take: in the transport and its socket, which is refilled in large steps."""
+    found = transport.get_write_buffer_size()
+    with suppress(OSError, ValueError):  # the system does not tell, or the socket is closed
+        left = ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, bytes(4))
+        found += int.from_bytes(left, sys.byteorder)
+    return found

@@ -13,6 +13,7 @@ from service.app import Grace, leave
 from service.embedded import EmbeddedStore
 from service.main import Drain, _not_repeated
 from service.server import http_protocol
+from service.server.progress import untaken_bytes
 from tests.service.local_server import LocalServer, running
 from tests.service.server.test_http_protocol import GET, POST, status
 from tests.service.server.test_slow_readers import client_of
@@ -71,12 +72,34 @@ async def test_slow_clients_do_not_hold_up_a_stop(monkeypatch):
             await until(lambda: any(own.transport.get_write_buffer_size() for own in server.state.connections))
             for connection in [*server.state.connections]:
                 connection.shutdown()
-            assert 408 == status(await asyncio.wait_for(silent[0].read(), 5))
+            refused = await asyncio.wait_for(silent[0].read(), 5)
+            assert (408, True) == (status(refused), b"in 0.2 s" in refused)
             assert 200 == status(await asyncio.wait_for(asked[0].read(), 5))
             assert b"" == await asyncio.wait_for(deaf[0].read(), 5)
             async with asyncio.timeout(5):
                 while server.state.connections:
                     await asyncio.sleep(0.01)
+
+
+async def test_a_slow_client_that_reads_is_not_cut_by_a_stop(monkeypatch):
+    """What it takes counts before the socket has room for more, and an answer that begins has its own time."""
+    monkeypatch.setattr(http_protocol, "STOP_STALL_S", 3600)
+    loop = asyncio.get_running_loop()
+    async with running(LocalServer(long_answer)) as server:
+        with await client_of(server) as client:
+            await loop.sock_sendall(client, GET.replace(b"/ ", b"/long ") + b"\r\n")
+            (own,) = await until(lambda: [one for one in server.state.connections if one.flow.write_paused])
+            held = own.transport.get_write_buffer_size()
+            before = untaken_bytes(own.transport)
+            own.resume_writing()  # so that no watch is on, as at the end of an answer
+            own.shutdown()
+            begun = own._answer._timer
+            own.pause_writing()
+            assert (True, True) == (begun.cancelled(), own._answer.begun)
+            while before - untaken_bytes(own.transport) < 8192:
+                await asyncio.wait_for(loop.sock_recv(client, 1024), 10)
+            assert held == own.transport.get_write_buffer_size()
+            assert own._answer._moved() - own._answer._seen >= 8192
 
 
 async def test_a_request_that_is_cut_off_by_a_stop_leaves_no_traceback(caplog):

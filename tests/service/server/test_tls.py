@@ -19,12 +19,13 @@ from cryptography.hazmat.primitives import serialization
 
 from service.client import app
 from service.client import serving as commands
-from service.server import handshakes, http_protocol
+from service.server import handshakes, http_protocol, progress
 from service.server.http_protocol import HEAD_LINES_MAX, REFUSED_OPEN_MAX
 from service.server.tls import options
 from tests.service.client.test_serving import await_listening, serving
 from tests.service.local_server import LocalServer, running
 from tests.service.server.test_http_protocol import GET, echo, problem, status
+from tests.service.waiting import until
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
@@ -71,6 +72,23 @@ def test_bounds_hold(loop, ca, pem, monkeypatch):
             answer = await server.answer(GET + b"X-A: b\r\n" * (HEAD_LINES_MAX + 1) + b"\r\n")
             assert (431, "/problems/head-too-large") == (status(answer), problem(answer)["type"])
             assert b"" == await server.answer(GET)
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(story())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_stop_gives_answers_no_less_time(loop, ca, pem):
+    """The loop does not count what the socket has yet to send, so a client that reads may seem to read nothing."""
+
+    async def story():
+        async with running(SecureServer(pem, ca)) as server:
+            _, writer = await server.connect()
+            writer.write(GET)
+            (own,) = await until(lambda: [*server.state.connections])
+            own.shutdown()
+            own.pause_writing()
+            assert progress.STALL_S == own._answer.stall_s
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
         runner.run(story())
