@@ -112,3 +112,23 @@ async def test_the_means_of_features_are_told_where_they_are_asked_for(api):
     names = [own if isinstance(own, str) else own["name"] for own in found["current"]]
     assert names == [*found["means"]]
     assert all(isinstance(mean, float) for mean in found["means"].values())
+
+
+async def test_a_model_that_is_replaced_whenever_it_has_loaded_is_the_last_one(api, monkeypatch):
+    """None of those that were deleted meanwhile is kept."""
+    path = await api.learnt()
+    models, name, left = api.engine.models, path.removeprefix("/models/"), ["b", "a"]
+    models._drop(name)
+    load, catalog = models._loader.load, models._store.catalog
+
+    async def and_replace(asked_for):
+        found = await load(asked_for)
+        if left:
+            config = (await catalog.read(name)).config
+            await models.delete(name)
+            await catalog.create(name, left.pop(), config)
+        return found
+
+    monkeypatch.setattr(models._loader, "load", and_replace)
+    assert "b" == (await api.get(path))["incarnation"]
+    assert not models._outdated

@@ -118,6 +118,8 @@ async def test_retired_classes_count(api):
     labels = [f"c{at}" for at in range(100)]
     path, declared = await api.new(OPEN), await api.new(labels=labels)
     await api.post(f"{path}/feedback/batch", {"columns": ["a", "b"], "data": [[1, 2]] * 100, "labels": labels})
+    refused = await api.ask("POST", f"{path}/feedback", json={"features": VALUES, "label": "new"})
+    assert refused.json()["detail"].endswith("the model has 100")
     for model in (path, declared):
         assert (await api.ask("PATCH", model, json={"retire_labels": labels[2:]})).is_success
     refused = await api.ask("POST", f"{path}/feedback", json={"features": VALUES, "label": "new"})
