@@ -101,7 +101,7 @@ class RowPart:
         self._codes = {
             at: _codes(own, other) for at, (own, other) in enumerate(pairs) if own.categories and own != other
         }
-        self._limited = [at for at, (own, other) in enumerate(pairs) if own.outside != other.outside]
+        self._limited = [at for at, (own, other) in enumerate(pairs) if own.outside != "accept" and own != other]
         self._limits = Limits.of(space.features)
 
     def of(self, raw: Floats) -> Floats:
@@ -111,7 +111,7 @@ class RowPart:
             known = ~np.isnan(part[:, at])
             part[known, at] = codes[part[known, at].astype(np.int64)]
         for at in self._limited:
-            assert self._limits is not None  # a space that accepts any number reads numbers as the larger one does
+            assert self._limits is not None  # a feature that accepts any number reads it as the larger space does
             part[:, at] = np.clip(part[:, at], self._limits.low[at], self._limits.high[at])
         return part
 

@@ -121,6 +121,21 @@ def test_an_expert_that_is_kept_reads_values_its_own_way():
     assert 0.0 == recovery.recover(np.array([[-5.0, 1.0]]))[0, 0]
 
 
+@pytest.mark.parametrize(("limits", "read"), [({}, 50.0), ({"max": 5, "outside": "clip"}, 5.0)])
+@pytest.mark.parametrize("how", ["complete", "abort"])
+def test_rows_of_an_earlier_overlap_are_read_within_the_limits_of_the_next(limits, read, how):
+    """Its rows hold both feature sets, with other limits for a feature that comes back, or none now."""
+    model, clipped = Model(["b"]), {"name": "a", "max": 99, "outside": "clip"}
+    Twin.learn(model, np.ones((20, 1)), ["up", "down"] * 10)
+    model.switch("begin", [clipped, "c"])
+    union, other = model.machine.feedback_schema, "b" if how == "complete" else "c"
+    Twin.learn(model, np.ones((20, 3)), ["up", "down"] * 10)
+    model.switch(how)
+    model.switch("begin", [{"name": "a", **limits}, other])
+    assert Twin.learn(model, np.full((1, 3), 50.0), ["up"], union).mapped
+    assert read == model.machine.own.switching.now.new.sample.held[-1, 0]
+
+
 HASHED, NUMBER, BOOLEAN = {"type": "categorical", "buckets": 4}, {"type": "numeric"}, {"type": "boolean"}
 
 
