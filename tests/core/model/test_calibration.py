@@ -167,6 +167,15 @@ def test_rows_that_do_not_fit_leave_it_unchanged():
         assert_array_equal(fresh(), ours.calibration)
 
 
+@pytest.mark.parametrize("trust", [0.0, 1.0])
+def test_a_state_that_trusts_one_side_alone_is_refused(trust):
+    """No rows lead to it, and it would divide by a probability that may be 0."""
+    held = answers(2).to_arrays()[0]
+    held["calibration"][TRUST] = trust
+    with pytest.raises(ValueError, match="calibration"):
+        LAYOUT.read(held)
+
+
 shares = arrays(np.float64, (6, 3), elements=st.floats(0, 1))
 
 

@@ -125,7 +125,10 @@ def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
 @pytest.mark.parametrize("challenged", [False, True])
 @pytest.mark.parametrize("algorithm", ["dfop", "auto"])
 def test_rows_of_an_earlier_overlap_that_have_both_sets_train_the_next_one(algorithm, challenged):
-    """The model has gone on, and back to the features before, unknown to the sender; a challenger learns them too."""
+    """The model has gone on, and back to the features before, unknown to the sender; a challenger learns them too.
+
+    One of the rows brings a new class.
+    """
     driver, twin = Driver(algorithm), Driver(algorithm)
     for one in (driver, twin):
         one.learn(60)
@@ -139,6 +142,7 @@ def test_rows_of_an_earlier_overlap_that_have_both_sets_train_the_next_one(algor
             one.commit(Challenge("other", {"algorithm": "rls"}, 1))
         one.begin(0)
         one.learn(4)
+        one.labels[one.at + 3] = "a new class"
     assert driver.reborn().learn(6, union).mapped
     twin.learn(6)
     assert 10 == driver.switching.overlap_rows

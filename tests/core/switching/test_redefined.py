@@ -136,6 +136,19 @@ def test_rows_of_an_earlier_overlap_are_read_within_the_limits_of_the_next(limit
     assert read == model.machine.own.switching.now.new.sample.held[-1, 0]
 
 
+@pytest.mark.parametrize("buckets", [3, 4])
+def test_rows_of_an_earlier_overlap_are_not_read_as_another_type(buckets):
+    """A bucket of four is none of three: rows with it do not train the next change."""
+    model, labels = Model(["b"]), ["up", "down"] * 10
+    Twin.learn(model, np.ones((20, 1)), labels)
+    model.switch("begin", [{"name": "a", "type": "categorical", "buckets": 4}, "c"])
+    union = model.machine.feedback_schema
+    model.switch("abort")
+    model.switch("begin", [{"name": "a", "type": "categorical", "buckets": buckets}, "c"])
+    outcome = Twin.learn(model, np.full((20, 3), 3.0), labels, union)
+    assert (buckets == 4) == (outcome.refusal is None)
+
+
 HASHED, NUMBER, BOOLEAN = {"type": "categorical", "buckets": 4}, {"type": "numeric"}, {"type": "boolean"}
 
 

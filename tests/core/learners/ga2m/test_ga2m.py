@@ -117,6 +117,18 @@ def test_a_category_of_many_levels_is_learned():
     assert ((regression(200).learn(Z, numbers).value - numbers) ** 2).mean() < 0.2 * numbers.var()
 
 
+def test_a_state_with_a_variance_above_the_first_is_refused():
+    """Rows in a cell are counted beside it, without a limit."""
+    one, other = regression(2), regression(2)
+    one.learn(np.zeros((50, 2)), np.arange(50.0))
+    arrays, header = one.to_arrays()
+    assert 50.0 == arrays["gradients"][-1, 1]
+    other.load_arrays(arrays, header)
+    arrays["gradients"][0, 0] = 0.11
+    with pytest.raises(ValueError, match="variance"):
+        other.load_arrays(arrays, header)
+
+
 def test_one_wild_label_spoils_little():
     """It widens the range of the labels once; fifty rows later the predictions have recovered."""
     rng = np.random.default_rng(1)
