@@ -213,6 +213,19 @@ def test_slow_changes_under_noise_are_no_drift():
     assert len(built.absorb(X, np.zeros(100_000, np.int64), np.zeros(100_000))) < 0.15 * 500  # as many as .4 by r alone
 
 
+def test_alarms_under_slow_changes_match_the_definition():
+    """Also after drifts, whose steps from batch to batch do not count."""
+    rng = np.random.default_rng(6)
+    slow = lfilter([math.sqrt(1 - 0.99**2)], [1, -0.99], rng.normal(size=(6000, D)), axis=0)
+    X = slow + rng.normal(size=(6000, D)) + 4.0 * (np.arange(6000)[:, None] // 700 % 2)
+    y, right = np.zeros(6000, np.int64), np.zeros(6000)
+    oracle = Oracle(OPEN, False, 0.3, 50, 1)
+    expected = [alarm[1:5] for i in range(len(X)) for alarm in oracle.absorb(X[i], 0, 0.0, i)]
+    found = absorbed(watch(False, 50, delta=0.3, classes=1), X, y, right)
+    assert expected == [(a.row, a.cls, a.columns, a.n_before) for a in found]
+    assert len(found) > 6
+
+
 @kinds
 def test_a_restart_clears_the_windows(regression):
     """Windows start over, classes and ranges stay: a jump at the restart is not drift, a later one is."""
