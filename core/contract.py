@@ -187,10 +187,10 @@ class Learner(Protocol):
 class Transferable(Protocol):
     """A linear learner whose model can be moved to another feature space and averaged with others."""
 
-    def start_at(self, weights: Weights, other: Any = None) -> None:
+    def start_at(self, weights: Weights, steps_of: Any = None) -> None:
         """Start from a model in the form of ``weights``: one row per class seen, or one for regression.
 
-        It takes over the step sizes of the ``other`` learner, which is of the same kind.
+        It takes over the step sizes of the learner ``steps_of``, which is of the same kind.
         """
 
     def restart(self) -> None:

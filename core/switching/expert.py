@@ -122,9 +122,9 @@ class SpaceExpert(Nested):
         found = self.learner.posterior(view)
         return {"compressed": True, **found} if sparse else found
 
-    def start_at(self, weights: Weights, other: Learner | None = None) -> None:
-        """Start from a linear model of the expert's own columns, before scaling, with the step sizes of the ``other``
-        learner; both are ``Transferable``.
+    def start_at(self, weights: Weights, steps_of: Learner | None = None) -> None:
+        """Start from a linear model of the expert's own columns, before scaling, with the step sizes of the
+        learner ``steps_of``; both are ``Transferable``.
         """
         assert isinstance(self.learner, Transferable)
         if self.scaler is not None:
@@ -134,7 +134,7 @@ class SpaceExpert(Nested):
                 # a column that never varied has a spread of 0: its weight would mean nothing once it varies
                 scaled = weights.coefficients * spread
                 weights = Weights(_clipped(np.nan_to_num(scaled)), _clipped(np.nan_to_num(bias)))
-        self.learner.start_at(weights, other)
+        self.learner.start_at(weights, steps_of)
 
     def reset_learner(self, classes: int) -> None:
         """Reset the learner to its first state, with this many classes; encoder, input mapping and scaling continue."""
