@@ -61,13 +61,14 @@ def name_of(url: str) -> str:
 class Webhook:
     """One URL, and its number in logs and metrics; without a ``key`` nothing is signed.
 
-    ``outcomes`` counts failed attempts, and events delivered, dropped, and held back by their model's cool-down.
+    ``outcomes`` counts failed attempts, events delivered, dropped, and held back by their model's cool-down, and the
+    entries missed: they left the stream before their turn, also later alarms and events held back.
     """
 
     def __init__(self, number: int, url: str, key: bytes, deliveries: Deliveries, news: EventSubscription) -> None:
         self.number, self._url, self._key, self._deliveries, self._news = number, url, key, deliveries, news
         self._settled: StoredEvent | None = None
-        self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, held_back=0)
+        self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dropped=0, missed=0, held_back=0)
 
     async def run(self) -> None:
         """Deliver forever; the supervisor restarts it if it dies."""
@@ -82,7 +83,7 @@ class Webhook:
     async def _next(self, client: "httpx.AsyncClient") -> None:
         try:
             missed, event = await self._deliveries.next(self._settled)
-            self.outcomes["dropped"] += missed
+            self._record_missed(missed)
             self._settled = None
             if event is not None and await self._is_settled(client, event):
                 self._settled = event
@@ -126,9 +127,15 @@ class Webhook:
                 rest_s = max(rest_s, BACKOFF_S)
                 continue
             if due != event:  # it may also have left the stream
-                self.outcomes["dropped"] += missed
+                self._record_missed(missed)
                 return False
         return True
+
+    def _record_missed(self, count: int) -> None:
+        if count:
+            text = "webhook %d: %d entries left the stream of drift events before their turn: too many events or alarms"
+            logger.warning(text, self.number, count)
+            self.outcomes["missed"] += count
 
     async def _post(self, client: "httpx.AsyncClient", event: StoredEvent) -> str | None:
         """Make one attempt; returns why it failed, or None."""

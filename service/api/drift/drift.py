@@ -179,7 +179,8 @@ async def list_drift(
     """Drift events of all models.
 
     The list has the events of every model that the key covers, in the order in which they became known; those of one
-    model are in order. Events stay when their model is deleted. The newest 10 000 are kept.
+    model are in order. Events stay when their model is deleted. The newest 10 000 entries are kept: events, and the
+    first 20 later alarms of each.
 
     `?format=csv` returns a table.
     """

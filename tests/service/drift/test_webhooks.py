@@ -179,8 +179,8 @@ async def test_a_store_that_comes_and_goes_does_not_renew_the_budget(hooked, mon
         await reaches(api, dropped=1)
 
 
-async def test_events_that_leave_the_stream_while_one_is_retried_are_counted(hooked, monkeypatch):
-    """The retried one is among them; a webhook that is back gets those that are left."""
+async def test_events_that_leave_the_stream_while_one_is_retried_are_counted(hooked, monkeypatch, caplog):
+    """The retried one is among them, a warning says how many; a webhook that is back gets those that are left."""
     monkeypatch.setattr("service.app.KEPT", 4)
     dead = [True]
     async with Receiver(lambda _: 503 if dead[0] else 200) as receiver:
@@ -189,10 +189,12 @@ async def test_events_that_leave_the_stream_while_one_is_retried_are_counted(hoo
         await raise_alarms(api, path, 1)
         await reaches(api, failed=1)
         await raise_alarms(api, path, 10)
-        await reaches(api, dropped=7)
+        await reaches(api, missed=7)
         dead[0] = False
         await reaches(api, delivered=4)
-        assert 7 == (await outcomes(api))["dropped"]
+        found = await outcomes(api)
+        assert (7, 0) == (found["missed"], found["dropped"])
+    assert "webhook 1: 7 entries left the stream of drift events before their turn" in caplog.text
 
 
 async def test_a_silent_and_a_flooding_receiver_are_given_up(hooked, monkeypatch):
