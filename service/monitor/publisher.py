@@ -59,7 +59,7 @@ class Publisher:
     async def _after(self, replica: Replica, after: AlarmPosition) -> list[StreamItem]:
         async with replica.held():
             drifts, total = replica.model.outbox.after(after), replica.model.outbox.total
-        if len(drifts) >= KEPT // 2 and total > KEPT and after != NO_ALARM:
+        if len(drifts) >= KEPT // 2 and total > KEPT:
             logger.warning("model %s: alarms came faster than they could be published; some may be lost", replica.name)
         found = [each for each in items(replica.name, replica.incarnation, drifts) if each.alarm > after]
         return sorted(found, key=attrgetter("alarm"))  # alarms of several learners take turns

@@ -309,7 +309,8 @@ async def test_a_cool_down_holds_back_drifts_without_labels(api, monkeypatch):
     for a in (0.0, 5.0, 50.0):
         await track(api, path, 60, a)
     for listed in (f"{path}/drift", "/drift"):
-        held = [event["held_back"] for event in (await api.get(listed))["events"] if event["model"] in path]
+        events = (await api.get(listed))["events"]
+        held = [event["held_back"] for event in events if f"/models/{event['model']}" == path]
         assert [False, *[True] * (len(held) - 1)] == held
         assert len(held) > 1
 

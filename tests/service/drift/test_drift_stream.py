@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import pytest
 from fastapi.sse import KEEPALIVE_COMMENT
 
+from core.drift import outbox
 from service.api.drift import event_stream
 from service.errors import StoreDown
+from service.monitor import publisher
 from service.runtime.broadcast import Broadcast, EventSubscription
 from service.store.drift.drift import DriftStream
 from service.store.drift.events import START, StreamPosition
@@ -64,6 +66,18 @@ async def test_a_bug_that_stops_an_event_once_delays_it_only(api, monkeypatch):
         monkeypatch.setattr(DriftStream, "publish", failing)
         await raise_alarms(api, path, 1)
         assert (path, 1) == (f"/models/{(await client.next()).data['model']}", len(failed))
+
+
+@pytest.mark.parametrize(("batches", "warned"), [((8,), 0), ((9,), 1), ((5, 3, 3), 0), ((1, 9), 1), ((8, 4), 1)])
+async def test_a_batch_with_more_events_than_are_kept_is_logged(api, monkeypatch, caplog, batches, warned):
+    """Also the first one of a model; not what is published in time."""
+    for module in (outbox, publisher):
+        monkeypatch.setattr(module, "KEPT", 8)
+    path = await api.new()
+    for count in batches:
+        await raise_alarms(api, path, count)
+        await settled(api, path)
+    assert warned == sum(f"{path[8:]}: alarms came faster" in message for message in caplog.messages)
 
 
 async def test_later_alarms_are_events_of_kind_joined(api, start):
