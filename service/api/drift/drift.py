@@ -17,7 +17,7 @@ from core.drift.outbox import NO_ALARM
 from core.problems import Invalid
 from service.api.csv_answers import Format, csv_answer, drift_table
 from service.api.drift import event_stream
-from service.api.http.context import LIMIT_MAX, WHOLE_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
+from service.api.http.context import LIMIT_MAX, Caller, Ctx, Paging, Text, no_cursor, whole
 from service.api.http.headers import NAME
 from service.api.http.keys import covered_by
 from service.api.http.media import JSON
@@ -27,7 +27,7 @@ from service.api.schemas import Following, Incarnation, Time, Version
 from service.errors import Forbidden, no_model
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import in_thread_if_large
-from service.store.drift.drift import DriftStream
+from service.store.drift.drift import FIRST_UNLABELLED, DriftStream
 from service.store.drift.events import START, StoredEvent, StreamPosition, position, shown_of
 
 
@@ -129,8 +129,9 @@ async def list_model_drift(
     since: Annotated[
         Text | None,
         Query(
-            description="A version for events after it; a whole number of 10^12 or more that the model has not reached "
-            f"is a time in ms since 1970. Otherwise {TIMES}."
+            description="A version for events after it, and those of kind `unlabelled` at it: they come while the "
+            "version stays, so a poll with the last answer's `version` may repeat them, with the same `id`. A whole "
+            f"number of 10^12 or more that the model has not reached is a time in ms since 1970. Otherwise {TIMES}."
         ),
     ] = None,
     order: Annotated[
@@ -150,7 +151,7 @@ async def list_model_drift(
     asked, from_ms = (0, 0) if since is None else _since_version(since)
     if asked >= MS_MIN and asked > replica.version:
         asked, from_ms = 0, asked
-    after = (asked, WHOLE_MAX) if asked else (0, 0)
+    after = (asked, FIRST_UNLABELLED - 1) if asked else (0, 0)
     begin = None if page.cursor is None else _cursor(position(page.cursor))
     version, found = await _of_model(replica, ctx.drift)
     await ctx.engine.models.until_published(replica)

@@ -17,6 +17,7 @@ from service.store.drift import drift
 from tests.alarms import HELD_BACK, JOINS, LOUD
 from tests.service.api_fixtures import DFOP, problem
 from tests.service.event_client import listening
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.usefixtures("alarming")
 COUNTER = "onepass_drift_events_total"
@@ -313,6 +314,21 @@ async def test_a_cool_down_holds_back_drifts_without_labels(api, monkeypatch):
         held = [event["held_back"] for event in events if f"/models/{event['model']}" == path]
         assert [False, *[True] * (len(held) - 1)] == held
         assert len(held) > 1
+
+
+async def test_a_poll_with_the_last_version_gets_drifts_without_labels(api):
+    """They come while the version stays; alarms of that version, which are known by then, are not repeated."""
+    path = await api.new({**DFOP, "watch": WATCH})
+    await raise_alarms(api, path)
+    version = (await api.get(f"{path}/drift"))["version"]
+    for a in (0.0, 5.0):
+        await track(api, path, 60, a)
+
+    async def poll(since):
+        return [event["kind"] for event in (await api.get(f"{path}/drift", params={"since": since}))["events"]]
+
+    assert ["unlabelled"] == await until(lambda: poll(version))
+    assert [["class_mean", "unlabelled"], []] == [await poll(since) for since in (version - 1, version + 1)]
 
 
 async def test_nothing_is_watched_unasked(api):
