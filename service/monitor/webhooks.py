@@ -22,6 +22,7 @@ import hmac
 import logging
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from service.errors import Unavailable
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 CONNECT_S, ATTEMPT_S = 5.0, 15.0  # how long connecting and a whole attempt may take
 BUDGET_S = 3600.0  # how long one event is posted again before it is dropped
 BACKOFF_S, BACKOFF_S_MAX = 1.0, 300.0  # first pause after a failure, which doubles; the longest
+LAST_S = 1.0  # how long, on stop, the current attempt and giving the turn back may each take
 LOOK_S = 5.0  # how often a webhook checks whether it can take over the turn of a replica that died
 TYPE = "drift.detected"  # the type of every event, in the form of the specification
 
@@ -77,8 +79,14 @@ class Webhook:
         limits = httpx.Timeout(ATTEMPT_S, connect=CONNECT_S)
         secure = self._url.lower().startswith("https:")  # else the authorities, which take 40 ms to read, are useless
         async with httpx.AsyncClient(timeout=limits, follow_redirects=False, verify=secure) as client:
-            while True:
-                await self._next(client)
+            try:
+                while True:
+                    await self._next(client)
+            except asyncio.CancelledError:
+                with suppress(Exception):  # the turn ends by itself
+                    async with asyncio.timeout(LAST_S):
+                        self._record_missed(await self._deliveries.leave(self._settled))
+                raise
 
     async def _next(self, client: "httpx.AsyncClient") -> None:
         try:
@@ -100,7 +108,7 @@ class Webhook:
             return True
         clock = asyncio.get_running_loop().time
         deadline, backoff = clock() + BUDGET_S, Backoff(BACKOFF_S, BACKOFF_S_MAX)
-        while (why := await self._post(client, event)) is not None:
+        while (why := await self._post_whole(client, event)) is not None:
             self.outcomes["failed"] += 1
             again = not backoff.first
             rest_s = backoff.next_s()
@@ -136,6 +144,17 @@ class Webhook:
             text = "webhook %d: %d entries left the stream of drift events before their turn: too many events or alarms"
             logger.warning(text, self.number, count)
             self.outcomes["missed"] += count
+
+    async def _post_whole(self, client: "httpx.AsyncClient", event: StoredEvent) -> str | None:
+        """Post as ``_post`` does; on stop, let the attempt end within LAST_S: the receiver may have the event."""
+        attempt = asyncio.create_task(self._post(client, event))
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                async with asyncio.timeout(LAST_S):
+                    self._settled = event if await attempt is None else None
+            raise
 
     async def _post(self, client: "httpx.AsyncClient", event: StoredEvent) -> str | None:
         """Make one attempt; returns why it failed, or None."""

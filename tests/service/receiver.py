@@ -17,7 +17,7 @@ class Raw(NamedTuple):
 
 
 Behaviour = Callable[[int], int | str | Raw]
-"""Number of the request, from 1, to the status to answer with; "silent" answers nothing."""
+"""Number of the request, from 1, to the status to answer with; "silent" answers nothing, "slow" 204."""
 
 
 class Posted(NamedTuple):
@@ -68,6 +68,9 @@ class Receiver:
         does = self._behave(len(self.posted))
         if does == "silent":
             await asyncio.sleep(3600)
+        if does == "slow":
+            await asyncio.sleep(0.2)
+            does = 204
         if isinstance(does, Raw):
             writer.write(does.first)
             while does.endless:

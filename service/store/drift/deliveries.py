@@ -2,9 +2,9 @@
 
     onepass:{onepass:drift}:webhooks   HASH   WEBHOOK -> "POSITION CONSUMER UNTIL": settled up to, whose turn until when
 
-One process at a time has a webhook's turn, which it renews while it tries. If it dies, another one takes over once its
-turn is over, with the event that was not settled. A webhook begins with the events after its first turn, and keeps its
-place when it is no longer configured.
+One process at a time has a webhook's turn, which it renews while it tries and gives back when it stops. If it dies,
+another one takes over once its turn is over, with the event that was not settled. A webhook begins with the events
+after its first turn, and keeps its place when it is no longer configured.
 """
 
 from typing import NamedTuple
@@ -38,8 +38,15 @@ class Deliveries:
 
     async def next(self, settled: StoredEvent | None = None) -> Due:
         """Take, or renew, the turn; ``settled`` is the event before, delivered or given up in this turn."""
+        return await self._turn(TURN_MS, settled)
+
+    async def leave(self, settled: StoredEvent | None = None) -> int:
+        """Give the turn back, if this consumer has it; returns how many entries were missed, as ``next`` does."""
+        return (await self._turn(0, settled)).missed
+
+    async def _turn(self, lasts_ms: int, settled: StoredEvent | None) -> Due:
         position = "" if settled is None else str(settled.position)
-        args = (self._webhook, self._consumer, TURN_MS, position)
+        args = (self._webhook, self._consumer, lasts_ms, position)
         answer = await self._connection.one(Call(_NEXT, (DRIFT, DRIFT_WEBHOOKS), args))
         missed, *entry = answer or (0,)
         return Due(missed, stored_event(*entry) if entry else None)

@@ -260,6 +260,20 @@ async def test_what_a_dead_consumer_owed_is_delivered_by_another(stream, hook, m
     assert ids((2, 0)) == [(await heir.next(event)).event.id]
 
 
+async def test_a_turn_that_is_given_back_is_free_at_once(stream, hook, model):
+    """With what was settled in it; nobody gives back the turn of another one."""
+    one, heir = hook("one"), hook("heir")
+    await one.next()
+    await publish(stream, alarm(1), alarm(2))
+    (_, event) = await one.next()
+    assert 0 == await heir.leave()
+    assert (0, None) == await heir.next()
+    assert 0 == await one.leave(event)
+    assert ids((2, 0)) == [(await heir.next()).event.id]
+    assert 0 == await one.leave(event)
+    assert (0, None) == await one.next()
+
+
 async def test_a_turn_that_ends_far_in_the_future_is_over(stream, hook, model, monkeypatch):
     """It was taken before the store's clock was set back, by a process that may have died since."""
     monkeypatch.setattr(deliveries, "TURN_MS", 3_600_000)

@@ -1,5 +1,6 @@
 """Webhooks: what is posted, signed and repeated; that a dead one delays nobody; that N replicas deliver once."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -15,6 +16,7 @@ from service.errors import StoreDown
 from service.monitor import webhooks as hooks
 from service.settings import Settings
 from service.settings_validation import validated, webhook_key_of, webhooks_of
+from service.store.drift import deliveries
 from service.store.drift.deliveries import Deliveries
 from service.store.keys import DRIFT_WEBHOOKS
 from tests.alarms import HELD_BACK, JOINS
@@ -253,6 +255,53 @@ async def test_replicas_deliver_once_among_them(hooked):
         await pair[0].get(f"{path}/drift", params={"consistency": "strong"})
         ids = [one.headers["webhook-id"] for one in posted]
         assert 12 == len(set(ids)) == len(ids)
+
+
+async def stopped(api):
+    """Stop the webhook as the engine does."""
+    task = api.engine._tasks["webhook 1"]
+    task.cancel()
+    async with asyncio.timeout(30):
+        await asyncio.wait([task])
+
+
+async def test_a_service_that_stops_hands_over_at_once_and_doubles_nothing(hooked, monkeypatch):
+    """A post that is under way may end, and counts; the next service delivers what follows."""
+    monkeypatch.setattr(deliveries, "TURN_MS", 3_600_000)
+    async with Receiver(lambda _: "slow") as receiver:
+        first = await hooked(receiver)
+        path = await first.new()
+        await raise_alarms(first, path, 2)
+        await receiver.got(1)
+        await stopped(first)
+        second = await hooked(receiver)
+        await receiver.got(2)
+        await reaches(second, delivered=1)
+        listed = (await second.get(f"{path}/drift"))["events"]
+        assert [one["id"] for one in listed] == [one.headers["webhook-id"] for one in receiver.posted]
+
+
+async def test_what_does_not_answer_holds_no_stop(hooked, monkeypatch):
+    """The event comes again from the next service, if need be when the turn is over."""
+    away = [True]
+
+    async def silent(*_):
+        await asyncio.sleep(3600 * away[0])
+        raise StoreDown("the store does not answer")
+
+    monkeypatch.setattr(hooks, "LAST_S", 0.1)
+    monkeypatch.setattr(deliveries, "TURN_MS", 200)
+    monkeypatch.setattr(Deliveries, "leave", silent)
+    async with Receiver(lambda number: "silent" if number < 3 else 204) as receiver:
+        for number in (1, 2):
+            api = await hooked(receiver)
+            if number == 1:
+                await raise_alarms(api, await api.new(), 1)
+            await receiver.got(number)
+            await stopped(api)
+            away[0] = False
+        await reaches(await hooked(receiver), delivered=1)
+        assert 3 == len(receiver.posted)
 
 
 async def test_no_url_is_ever_said(hooked, caplog):
