@@ -2,14 +2,16 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 from contextlib import AsyncExitStack
 
 import httpx
 import pytest
 
-from tests.deploy.balancers import PATIENCE_S, ROOT, balancing, binary
+from tests.deploy.balancers import PATIENCE_S, ROOT, balancing, binary, configured, haproxy
 from tests.deploy.stub_service import StubService
+from tests.faults.servers import free_port
 
 NAMES = [f"model-{number}" for number in range(40)]
 
@@ -174,3 +176,55 @@ async def test_haproxy_accepts_addresses_or_a_name(host):
     env = os.environ | ({"ONEPASS_HOST": host} if host else {})
     done = await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True)
     assert (0, "Configuration file is valid") == (done.returncode, done.stdout.strip()), done.stderr
+
+
+class Names(asyncio.DatagramProtocol):
+    """A name server that answers every question with the same addresses."""
+
+    def __init__(self, addresses):
+        self.addresses = addresses
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def datagram_received(self, data, client):
+        question = data[12 : data.index(0, 12) + 5]
+        found = self.addresses if question.endswith(b"\0\1\0\1") else []  # of type A, class IN
+        answers = [b"\xc0\x0c\0\1\0\1\0\0\0\1\0\4" + socket.inet_aton(address) for address in found]
+        counts = b"\0\1\0%c\0\0\0\0" % len(answers)
+        self.transport.sendto(data[:2] + b"\x85\x80" + counts + question + b"".join(answers), client)
+
+
+@pytest.mark.slow
+async def test_a_new_address_takes_the_slot_of_the_one_it_replaces(tmp_path, monkeypatch):
+    """So a rolling update moves no models of the other services."""
+    binary()
+    monkeypatch.setenv("ONEPASS_HOST", "services.onepass")
+    names, admin, port = Names(["127.0.0.2", "127.0.0.3", "127.0.0.4"]), tmp_path / "admin", free_port()
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, ("127.0.0.1", 0))
+    config, (_, dns) = configured(tmp_path, [port] * 3), transport.get_extra_info("sockname")
+    text = config.read_text().replace("parse-resolv-conf", f"nameserver one 127.0.0.1:{dns}")
+    config.write_text(text.replace("global\n", f"global\n    stats socket {admin}\n"))
+
+    async def slots():
+        """The addresses in the order of the slots, once they are those that the name server knows."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                reader, writer = await asyncio.open_unix_connection(admin)
+                writer.write(b"show servers state models\n")
+                _, _, *lines = (await reader.read()).decode().splitlines()
+                writer.close()
+                found = [line.split()[4] for line in lines if line and "-" != line.split()[4]]
+                if {*names.addresses} == {*found}:
+                    return found
+                await asyncio.sleep(0.05)
+
+    async with haproxy(config, port):
+        first, _, last = await slots()
+        names.addresses = [first, last, "127.0.0.9"]
+        assert [first, "127.0.0.9", last] == await slots()
+        names.addresses = [first, "127.0.0.9"]
+        assert [first, "127.0.0.9"] == await slots()
+        names.addresses = [first, "127.0.0.9", last]
+        assert [first, "127.0.0.9", last] == await slots()
+    transport.close()
