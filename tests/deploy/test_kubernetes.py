@@ -176,6 +176,16 @@ def test_clients_of_production_use_the_balancer() -> None:
     assert [] == [name for name in given if name not in used]
 
 
+def test_a_full_balancer_stays_within_its_memory() -> None:
+    """Measured: 9900 connections with incomplete bodies take 203 MB. Each connection takes up to two descriptors."""
+    (haproxy,) = only("Deployment", "onepass-balancer")["spec"]["template"]["spec"]["containers"]
+    assert "256Mi" == haproxy["resources"]["limits"]["memory"]
+    composed = yaml.safe_load((DEPLOY.parent / "docker/compose.yaml").read_text())["services"]["balancer"]
+    assert "256m" == composed["mem_limit"]
+    (descriptors,) = re.findall(r"fd-hard-limit (\d+)", (DEPLOY / "haproxy.cfg").read_text())
+    assert int(descriptors) / 2 * 203 / 9900 < 0.9 * 256
+
+
 def test_a_leaving_service_reports_so_before_it_stops() -> None:
     """It drains for longer than the balancer's checks take; a preStop would only delay the signal to drain."""
     assert NOTICED_S + 3 < float(configured()["ONEPASS_DRAIN_S"])
