@@ -50,7 +50,7 @@ def validated(settings: Settings, keys_file: Path | None = None) -> ValidSetting
             "could read, change and delete every model. Set ONEPASS_API_KEYS or ONEPASS_API_KEYS_FILE; or "
             "ONEPASS_INSECURE=1 where something else keeps others out, such as a port published to 127.0.0.1 only"
         )
-    root_path_of(settings.root_path, taken=())  # the paths of the service itself are known once it is imported
+    root_path_of(settings.root_path)
     if settings.redis_url:
         # finds an invalid URL
         Connection(settings.redis_url.get_secret_value(), settings.store_timeout_s)

@@ -77,7 +77,7 @@ class App(FastAPI):
 
     def serve_under(self, text: str) -> None:
         """Serve under the root path of the setting; ``ValueError`` if it is invalid, or a path of the service."""
-        root = parse(text, [route.path for route in self.routes])  # type: ignore[attr-defined]  # all have one
+        root = parse(text)
         self.root_path, self._hot = root, re.compile(f"(?:{re.escape(root)})?{HOT.pattern}")
         ROOT_PATH.set(root)  # for errors that the server itself sends, in tasks that inherit this context
 

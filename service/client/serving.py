@@ -93,7 +93,7 @@ def settings(
     file: SettingsFile = None,
     as_json: Annotated[bool, Option("--json", help="Print {variable: {value, default, meaning}}.")] = False,
 ) -> None:
-    """Print every setting, and refuse those that onepass serve would refuse (exit status 2).
+    """Print every setting, and refuse invalid ones (exit status 2); only onepass serve tries directories and ports.
 
     Flags of onepass serve override variables, variables override the file of --settings, and that overrides .env in the
     current directory. Secrets may be in files: ONEPASS_API_KEYS_FILE=PATH instead of ONEPASS_API_KEYS, likewise

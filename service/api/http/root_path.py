@@ -5,30 +5,32 @@ the service begins with it, or is relative.
 """
 
 import re
-from collections.abc import Iterable
 
 from starlette.types import Scope
 
 FORM = re.compile(r"(?:/[A-Za-z0-9_.~-]+)*")
+OWN = {"algorithms", "docs", "drift", "guide", "healthz", "key", "llms.txt", "metrics", "models", "onepass.py"} | {
+    "openapi.json", "problems", "readyz", "redoc", "static", "ui", "v2", "version",
+}  # fmt: skip
+"""How the service's own paths begin."""
 
 
-def parse(text: str, taken: Iterable[str]) -> str:
+def parse(text: str) -> str:
     """A root path as the prefix of other paths: "" or ``/ml``. A trailing slash in the setting is ignored.
 
-    ``ValueError`` if it is not a path, or if the service itself uses it (``taken``).
+    ``ValueError`` if it is not a path, if the service itself uses it, or if it would mislead balancers.
     """
     root = text.rstrip("/")
-    if FORM.fullmatch(root) is None or {".", ".."} & {*root.split("/")}:
+    _, *parts = root.split("/")
+    if FORM.fullmatch(root) is None or {".", ".."} & {*parts}:
         raise ValueError(
             f"ONEPASS_ROOT_PATH: {text!r} is not a path such as /ml: letters, digits and _ . ~ - between slashes"
         )
-    if root and _first(root) in {_first(path) for path in taken}:
-        raise ValueError(f"ONEPASS_ROOT_PATH: /{_first(root)} is a path of the service itself; choose another one")
+    if parts and parts[0] in OWN:
+        raise ValueError(f"ONEPASS_ROOT_PATH: /{parts[0]} is a path of the service itself; choose another one")
+    if "models" in parts:
+        raise ValueError("ONEPASS_ROOT_PATH: no part may be models, after which balancers look for a model's name")
     return root
-
-
-def _first(path: str) -> str:
-    return path.split("/")[1]
 
 
 def under(scope: Scope, root: str) -> Scope:

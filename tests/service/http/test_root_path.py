@@ -7,10 +7,11 @@ import httpx
 import pytest
 
 from service.api.http.cross_site import Guard, proxies_of
-from service.api.http.root_path import parse
-from service.app import build
+from service.api.http.root_path import OWN, parse
+from service.app import build, create_app
 from service.errors import Forbidden
 from service.settings import Settings
+from service.settings_validation import validated
 from tests.service.api_fixtures import DFOP, features
 from tests.service.event_client import EventClient
 from tests.service.local_server import LocalServer, running
@@ -99,16 +100,23 @@ async def test_what_the_server_refuses_itself(start):
         assert f"{PREFIX}/problems/head-too-large" == json.loads(answer.partition(b"\r\n\r\n")[2])["type"]
 
 
-@pytest.mark.parametrize("text", ["ml", "/ml//x", "/ml?x", "/../ml", "/models", "/static/x", "http://h/ml"])
-async def test_what_is_no_root_path_is_said(own_settings, text):
-    """Something else than a path, or one of the service's own."""
+@pytest.mark.parametrize(
+    "text", ["ml", "/ml//x", "/ml?x", "/../ml", "/models", "/static/x", "http://h/ml", "/a/models/b"]
+)
+def test_what_is_no_root_path_is_said(text):
+    """Something else than a path, one of the service's own, or one after which balancers find another model's name."""
     with pytest.raises(ValueError, match="ONEPASS_ROOT_PATH"):
-        build(Settings(root_path=text))
+        validated(Settings(root_path=text))
 
 
-async def test_a_slash_at_the_end_means_nothing():
+def test_the_paths_of_the_service_are_known_before_it_is_imported():
+    """So ``onepass settings`` refuses them as well."""
+    assert OWN == {route.path.split("/")[1] for route in create_app().routes} - {""}
+
+
+def test_a_slash_at_the_end_means_nothing():
     """Nor does the root itself."""
-    assert ("", "", "/ml") == (parse("", []), parse("/", []), parse("/ml/", ["/models", "/"]))
+    assert ("", "", "/ml") == (parse(""), parse("/"), parse("/ml/"))
 
 
 def asked(client: str, **headers: str) -> dict:
