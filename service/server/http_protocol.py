@@ -34,6 +34,7 @@ from service.api.http.problems import problem
 from service.errors import BadHead, ConnectionsFull, HeadTooLarge, OnepassError, TooLate
 from service.server.one_write import Burst, Held
 from service.server.progress import Progress, untaken_bytes
+from service.server.unchunked import without_chunks
 
 logger = logging.getLogger(__name__)
 # Called for every request, where super() costs as much as they do.
@@ -264,6 +265,7 @@ class _Bounded(HttpToolsProtocol):
         if self.url[:1] != b"/" and not (target := parse_url(self.url)).path:  # http://host
             self.url = b"/?" + (target.query or b"")
         _on_headers_complete(self)
+        without_chunks(self.cycle)
         self.headers = []  # the scope has the head's; lines from now on are trailers, which nobody reads
         self._in_body, self._held.linger_s = True, LINGER_S
 

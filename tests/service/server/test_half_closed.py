@@ -75,9 +75,9 @@ async def test_a_stream_ends(server):
     """Whether it had begun or not: a client that has left looks no different."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(http_protocol, "STREAM_S", 0.05)
-        for path in (b"/endless", b"/late"):
+        for target in (b"/endless HTTP/1.1", b"/late HTTP/1.1", b"/endless HTTP/1.0"):
             before = server.ended
-            answer = await last_answer(server, GET.replace(b" / ", b" %b " % path) + b"\r\n", pause_s=0.05)
+            answer = await last_answer(server, GET.replace(b"/ HTTP/1.1", target) + b"\r\n", pause_s=0.05)
             assert 200 == status(answer)
             await until(lambda before=before: server.ended > before)
     assert 0 == server.streams

@@ -150,6 +150,24 @@ async def test_what_is_usual_is_taken(head):
         assert 200 == status(await reader.readuntil(b"\r\n\r\n"))
 
 
+@pytest.mark.parametrize("known", [False, True])
+async def test_http_1_0_gets_no_chunks(known):
+    """RFC 9112, 6.1: an answer whose length is not known ends with the connection, after 2 MB, too."""
+    parts = [b"one", b"", b"2" * 2**21, b""]
+
+    async def stream(scope, receive, send):
+        length = [(b"content-length", b"%d" % len(b"".join(parts)))] if known else []
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        for more, part in zip((1, 1, 1, 0), parts, strict=True):
+            await send({"type": "http.response.body", "body": part, "more_body": bool(more)})
+
+    async with running(LocalServer(stream)) as server:
+        head, _, body = (await server.answer(b"GET / HTTP/1.0\r\n\r\n")).partition(b"\r\n\r\n")
+        assert (known, False) == (b"content-length" in head, b"transfer-encoding" in head)
+        assert b"connection: close" in head
+        assert b"".join(parts) == body
+
+
 @pytest.mark.parametrize("target", ["http://h", "http://h:80", "HTTP://h?a=b", "http://h/", "http://h/?a=b"])
 async def test_a_target_without_a_path_is_the_root(target):
     """As a client of a proxy sends it."""

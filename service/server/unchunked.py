@@ -1,0 +1,26 @@
+"""Answers to HTTP/1.0, which has no chunks: those of unknown length end when the connection does (RFC 9112, 6.3)."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+
+def without_chunks(cycle: Any) -> None:
+    """Let a request of HTTP/1.0 be answered without the chunks of uvicorn, which closes after each such answer.
+
+    ``cycle`` is uvicorn's RequestResponseCycle, or None for an upgrade, whose head is read again.
+    """
+    if cycle is not None and cycle.scope["http_version"] == "1.0":
+        cycle.send = partial(_send, cycle, cycle.send)
+
+
+async def _send(cycle: Any, send: Callable[[Any], Awaitable[None]], message: Any) -> None:
+    """Make uvicorn expect what it is given; ``chunked_encoding`` still means that the length is unknown."""
+    if message["type"] == "http.response.start":
+        unknown = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
+    else:
+        unknown = bool(cycle.chunked_encoding)
+    if unknown:
+        cycle.chunked_encoding, cycle.expected_content_length = False, len(message.get("body", b""))
+    await send(message)
+    cycle.chunked_encoding = unknown
