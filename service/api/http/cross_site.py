@@ -32,6 +32,7 @@ _WANTED = frozenset({_HOST, _SITE, _ORIGIN})
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _PORT = re.compile(r":\d*$")
 _ORIGIN_FORM = re.compile(r"https?://[^/?#@\s]+")
+_HOST_FORM = re.compile(r"\*|[^./?#@*\s][^/?#@*\s]*")
 
 
 def origins_of(text: str) -> tuple[str, ...]:
@@ -55,12 +56,18 @@ def proxies_of(text: str) -> tuple[Network, ...]:
 class Guard:
     """Refuses requests that may come from a page of another site, by their host and origin.
 
-    The arguments are those of ``ONEPASS_ALLOWED_HOSTS`` (names, or ``*`` for any), ``ONEPASS_CORS_ORIGINS`` and
-    ``ONEPASS_TRUSTED_PROXIES``.
+    The arguments are those of ``ONEPASS_ALLOWED_HOSTS`` (names, or ``*`` for any; ``ValueError`` if one is invalid),
+    ``ONEPASS_CORS_ORIGINS`` and ``ONEPASS_TRUSTED_PROXIES``.
     """
 
     def __init__(self, hosts: str = "", origins: Iterable[str] = (), proxies: Sequence[Network] = ()) -> None:
         self._hosts = frozenset(own.strip().lower() for own in hosts.split(",") if own.strip())
+        for own in self._hosts:
+            if _HOST_FORM.fullmatch(own) is None:
+                raise ValueError(
+                    f"ONEPASS_ALLOWED_HOSTS: {own!r} is not a name such as app.example or app.example:8443; list every "
+                    "name in full, or * for any"
+                )
         self._origins, self._proxies = frozenset(origins), proxies
 
     def check(self, scope: Scope) -> None:

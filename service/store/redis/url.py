@@ -50,9 +50,17 @@ def parse(url: str) -> StoreUrl:
     try:
         if _NO_TEXT & dict(parse_qsl(parts.query)).keys():
             raise ValueError("an option that is an object of the library")
-        return StoreUrl("single", dict(parse_url(url))) if parts.scheme in _SINGLE else _many(parts)
+        return StoreUrl("single", _one(url)) if parts.scheme in _SINGLE else _many(parts)
     except (ValueError, KeyError):  # KeyError: there is no host
         raise ValueError(f"the store's URL (ONEPASS_REDIS_URL) cannot be read: use {_FORMS}") from None
+
+
+def _one(url: str) -> dict[str, Any]:
+    """The library's arguments for one server. The library itself would take a database that is not a number for 0."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and not (parts.path.strip("/") or "0").isdecimal():
+        raise ValueError("the database is not a number")
+    return dict(parse_url(url))
 
 
 def _many(parts: SplitResult) -> StoreUrl:
@@ -65,7 +73,7 @@ def _many(parts: SplitResult) -> StoreUrl:
     if bool(service) is (kind == "cluster"):
         raise ValueError("a cluster has no database number, and a Sentinel URL needs a service name")
     read: list[dict[str, Any]] = [
-        dict(parse_url(f"{plain}://{user}{at}{host}/{db}?{urlencode(options)}")) for host in hosts.split(",")
+        _one(f"{plain}://{user}{at}{host}/{db}?{urlencode(options)}") for host in hosts.split(",")
     ]
     seeds = tuple((one.pop("host"), int(one.pop("port", _PORT[kind]))) for one in read)
     if kind == "cluster":

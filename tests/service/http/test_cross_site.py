@@ -1,5 +1,7 @@
 """Without keys a page of another site, opened on the same machine, can change nothing and learn nothing."""
 
+import re
+
 import pytest
 
 from service.api.http.cross_site import Guard, is_known, origins_of
@@ -143,6 +145,14 @@ def test_origins_that_are_none(odd):
     """A start fails, and names it."""
     with pytest.raises(ValueError, match="ONEPASS_CORS_ORIGINS"):
         origins_of(odd)
+
+
+@pytest.mark.parametrize("odd", ["*.example.com", ".example.com", "https://a.example.com", "a.example.com/", "a b"])
+def test_hosts_that_are_none(odd):
+    """A start fails, and names it: no host that a client sends would ever match."""
+    with pytest.raises(ValueError, match=f"ONEPASS_ALLOWED_HOSTS: '{re.escape(odd)}'"):
+        validated(Settings(allowed_hosts=f"ml.example, {odd}"))
+    validated(Settings(allowed_hosts="ml.example:8443, [::1]:8000, *"))
 
 
 def test_origins_are_read_as_browsers_send_them():

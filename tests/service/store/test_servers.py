@@ -175,3 +175,12 @@ def test_where_a_store_is(url, kind, seeds, where):
     assert kind == "single" or where == found.where
     if url == SENTINELS:  # they are asked for a service, with credentials of their own
         assert ("store", {"username": "su", "password": "sp"}) == (found.service, found.sentinel)
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h/abc", "rediss://h:1/1x", "redis://h/1/2", "redis+sentinel://h/store/abc", "redis://h?db=abc"]
+)
+def test_a_database_is_a_number(url):
+    """The library would silently use 0 instead."""
+    with pytest.raises(ValueError, match="ONEPASS_REDIS_URL"):
+        parse(url)
