@@ -184,10 +184,7 @@ async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
         async with replica.held():
             stamp = {"incarnation": replica.incarnation, "version": replica.version, "uid": replica.uid}
             state = await in_thread_if_large(size, save.to_bytes, replica.model, stamp)
-        headers = {
-            "Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"',
-            "ETag": f'"{stamp["incarnation"]}-{stamp["version"]}"',
-        }
+        headers = {"Content-Disposition": f'attachment; filename="{replica.name}-{stamp["version"]}.safetensors"'}
         return held_answer(state, STATE, headers, counted.pop_all().close)
 
 

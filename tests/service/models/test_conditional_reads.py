@@ -9,7 +9,7 @@ from tests.service.sparse_rows import SPAM, lists
 
 ROW = {"features": features(0), "label": "UP"}
 TAGGED = ("", "/metrics", "/features", "/weights", "/posterior", "/effects", "/challengers")
-UNTAGGED = ("/pending", "/snapshots", "/log", "/drift")
+UNTAGGED = ("/pending", "/snapshots", "/log", "/drift", "/state")
 ANY = {"If-None-Match": "*"}
 TAG = '"5f3a9c0d1e2b4a68-18-0.1.0"'
 
