@@ -265,9 +265,9 @@ class _Bounded(HttpToolsProtocol):
         if self.url[:1] != b"/" and not (target := parse_url(self.url)).path:  # http://host
             self.url = b"/?" + (target.query or b"")
         _on_headers_complete(self)
-        without_chunks(self.cycle)
-        self.headers = []  # the scope has the head's; lines from now on are trailers, which nobody reads
-        self._in_body, self._held.linger_s = True, LINGER_S
+        if self.scope["http_version"] == "1.0":
+            without_chunks(self.cycle)
+        self.headers, self._in_body, self._held.linger_s = [], True, LINGER_S  # lines from now on are trailers
 
     def on_message_complete(self) -> None:
         if self.headers and (len(self.headers) > HEAD_LINES_MAX or _size(self.headers) > HEAD_BYTES_MAX):  # trailers

@@ -6,11 +6,11 @@ from typing import Any
 
 
 def without_chunks(cycle: Any) -> None:
-    """Let a request of HTTP/1.0 be answered without the chunks of uvicorn, which closes after each such answer.
+    """Have a request of HTTP/1.0 answered without the chunks of uvicorn, which closes after each such answer.
 
     ``cycle`` is uvicorn's RequestResponseCycle, or None for an upgrade, whose head is read again.
     """
-    if cycle is not None and cycle.scope["http_version"] == "1.0":
+    if cycle is not None:
         cycle.send = partial(_send, cycle, cycle.send)
 
 
