@@ -87,7 +87,7 @@ class FilePass:
         for at, one in enumerate(self.entrants):
             path = path_of(self.given.model, *(("challengers", one.name) if at else ()))
             try:
-                self.session.ask("PUT", path, json=one.body if at else one.body | self.body)
+                self.session.ask("PUT", path, json=one.body | self.body)
             except Refused as refused:
                 if len(self.entrants) == 1:
                     raise

@@ -1,6 +1,7 @@
 """``onepass compare``: real files through a real service, several algorithms at once; and what the figures mean."""
 
 import json
+import random
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,27 @@ def test_each_does_as_it_does_alone(tmp_path: Path, compare: Shell, shell: Shell
         assert 0 == shell("replay", file, *own, "--name", f"alone-{name}", "--batch", "50")[0]
         alone = httpx.get(f"{url}/models/alone-{name}/metrics").json()
         assert alone["overall"] == line["metrics"]["overall"]
+
+
+def test_lag_columns_are_for_all_of_them(tmp_path: Path, compare: Shell, url: str) -> None:
+    """The order of the names decides nothing: each predicts from the last label, and so does what is created."""
+    file, y = tmp_path / "lags.csv", 0.0
+    rng, lines = random.Random(0), ["x,y"]
+    for _ in range(200):
+        x = rng.gauss(0, 1)
+        y = 0.95 * y + rng.gauss(0, 0.1) + 0.2 * x
+        lines.append(f"{x:.4f},{y:.5f}")
+    file.write_text("\n".join(lines) + "\n")
+    found = []
+    for names in ("rls,dfop", "dfop,rls"):
+        status, said, _ = compare(file, "--lags", 1, "--algorithms", names, "--no-plot", "--json")
+        assert 0 == status
+        found.append(json.loads(said))
+        httpx.delete(f"{url}/models/lags").raise_for_status()
+    one, other = ({line["name"]: line["mse"] for line in result["algorithms"]} for result in found)
+    assert one == other
+    assert max(one.values()) < 0.1
+    assert {1} == {result["create"]["body"]["lags"] for result in found}
 
 
 def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None:
