@@ -145,6 +145,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
     given, table, entrants, metrics = done.given, done.table, done.entrants, done.entrants[0].metrics
     title = f"{table.name}: {given.label if entrants[1:] else entrants[0].line}"
     measure, warnings = entrants[0].measure, report.notes(entrants, dict(given.cost or ()))
+    own = report.own_of(entrants)
     tables = [report.scores(entrants), "" if entrants[1:] else report.classes(metrics)]
     lines = [title, "\n\n".join(filter(None, tables)), "", f"{done}"]
     if table.skipped:
@@ -155,7 +156,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
         )
     if done.body["task"] == "regression":
         lines.append("errors leave out the first row, which last value cannot predict")
-    lines += report.served_lines(metrics)
+    lines += report.served_lines(own.metrics, own.line if entrants[1:] else "Onepass")
     lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
     if given.plot is not None:
         words = f"{measure.replace('_', ' ')} of the last {metrics['window']['size']:,} of {metrics['rows']:,} rows"
@@ -173,7 +174,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
         "seconds": round(done.seconds, 3),
         "score": measure,
         "algorithms": [one.document() for one in entrants],
-        "baselines": metrics["baselines"],
+        "baselines": own.metrics["baselines"],
         "warnings": warnings,
         "chart": given.plot and str(given.plot),
     }

@@ -62,6 +62,11 @@ class Entrant:
         return {"name": self.name, **self.body, **shown, "difference": self.difference, "metrics": self.metrics}
 
 
+def own_of(entrants: Sequence[Entrant]) -> Entrant:
+    """The model's own algorithm: only its metrics have the model outside Onepass."""
+    return next(one for one in entrants if one.difference is None)
+
+
 def measures_of(scores: Scores) -> list[str]:
     """The measures among scores, the one that ranks models first."""
     return [each for each in MEASURES if each in scores]
@@ -106,11 +111,13 @@ def cells(name: str, found: Scores, measures: Sequence[str]) -> dict[str, str]:
 
 def scores(entrants: Sequence[Entrant]) -> str:
     """A table of algorithms and baselines, the best first; several algorithms show how far each is behind."""
-    first = entrants[0].metrics
-    measures, rarest = measures_of(compared(first)), next(iter(_rare(first)), None)
-    own = next((one.name for one in entrants if one.difference is None), "")
-    behind, unit = (f"squared error above {own}'s", -1) if "mse" in measures else (f"points behind {own}", -100)
-    lines = [(_loss(found, measures[0]), cells(name, found, measures)) for name, found in _baselines(first).items()]
+    own = own_of(entrants)
+    measures, rarest = measures_of(compared(own.metrics)), next(iter(_rare(own.metrics)), None)
+    behind, unit = f"points behind {own.name}", -100
+    if "mse" in measures:
+        behind, unit = f"squared error above {own.name}'s", -1
+    known = _baselines(own.metrics)
+    lines = [(_loss(found, measures[0]), cells(name, found, measures)) for name, found in known.items()]
     for one in entrants:
         line = cells(one.line, compared(one.metrics), measures)
         if entrants[1:] and rarest is not None:
@@ -142,17 +149,17 @@ def cost_lines(costs: Scores | None) -> list[str]:
     return [f"cost per row: {costs['mean']:.4g}; {constant}"]
 
 
-def served_lines(metrics: Scores) -> list[str]:
-    """Compare the model with the one outside Onepass; no line if no row was predicted by both."""
+def served_lines(metrics: Scores, name: str) -> list[str]:
+    """Compare a model of this name with the one outside Onepass; no line if no row was predicted by both."""
     found, measure = metrics.get("served"), "mse" if "mse" in metrics["overall"] else "accuracy"
     if found is None or not found["rows"]:
         return []
     theirs, ours = metrics["baselines"]["served"][measure], metrics["overall"][measure]
-    line = f"your model {shown(measure, theirs)}, Onepass {shown(measure, ours)}"
+    line = f"your model {shown(measure, theirs)}, {name} {shown(measure, ours)}"
     sure = f"better with {found['difference']['confidence']:.0%} confidence"
     if found["better"] is None:
         return [f"{line}; neither is {sure}"]
-    return [f"{line}; {'Onepass' if found['better'] == 'model' else 'yours'} is {sure} since row {found['since']:,}"]
+    return [f"{line}; {name if found['better'] == 'model' else 'yours'} is {sure} since row {found['since']:,}"]
 
 
 def _rare(metrics: Scores) -> dict[str, Scores]:

@@ -91,6 +91,21 @@ def test_lag_columns_are_for_all_of_them(tmp_path: Path, compare: Shell, url: st
     assert {1} == {result["create"]["body"]["lags"] for result in found}
 
 
+def test_a_model_outside_stays_beside_the_best(tmp_path: Path, compare: Shell, url: str) -> None:
+    """Its figures do not depend on which algorithm wins; its line names the one that it is compared with."""
+    file, rng = tmp_path / "beside.csv", random.Random(0)
+    lines = [(at % 9, "UP" if at % 9 > 4 else "DOWN", rng.choice(["UP", "DOWN"])) for at in range(600)]
+    file.write_text("\n".join(["x,y,theirs", *(",".join(map(str, line)) for line in lines)]) + "\n")
+    for names in ("dfop,vigo", "vigo,dfop"):
+        status, said, told = compare(file, "--served", "theirs", "--algorithms", names, "--no-plot", "--json")
+        result = json.loads(said)
+        assert (0, "vigo") == (status, result["winner"])
+        assert {"no_change", "majority", "served"} == {*result["baselines"]}
+        assert any(line.split()[:1] == ["served"] for line in told.splitlines())
+        assert f", {names.partition(',')[0]} " in next(line for line in told.splitlines() if "your model " in line)
+        httpx.delete(f"{url}/models/beside").raise_for_status()
+
+
 def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None:
     """Without algorithms the usual ones; any numbers are a regression; the table, and the last line to copy."""
     file = stream(tmp_path / "load.csv", regression=True)
