@@ -14,6 +14,7 @@ from typer import BadParameter, FileTextWrite, Option
 
 from service.client import private
 from service.client.display import counted, grid
+from service.client.failures import Failed
 from service.client.options import Params, matching, model_name, param_of
 from service.client.replay import chart, report
 from service.client.replay.file_pass import FileOptions, FilePass
@@ -77,16 +78,14 @@ def replay(
     with sessions as session:
         there = session.found(given.model) or {"rows": 0, "config": {}}
         config, before = there["config"], there["rows"]
-        asked = algorithm or param or given.task or given.cost or given.missing or given.lags
-        goes_on = config and not asked
-        if goes_on:
+        if config:
+            _check_agreed(given, config, {"algorithm": algorithm}, dict(param or ()))
             table.declare(session.declared(given.model))
             algorithm, given = config["algorithm"], replace(given, cost=[*(config.get("class_costs") or {}).items()])
         given.say(f"{table}")
-        body = config if goes_on else given.body(table, given.task or config.get("task"))
         entrant = Entrant(algorithm or "auto", algorithm or "auto", dict(param or ()))
-        done = FilePass(session, given, table, body, [entrant], writer)
-        if not goes_on:
+        done = FilePass(session, given, table, config or given.body(table, given.task), [entrant], writer)
+        if not config:
             done.create()
         if before:
             given.say(f"{given.model} has learned {counted(before)} already: continuing from there")
@@ -96,6 +95,16 @@ def replay(
         given.say(f"the figures are of all {counted(metrics['rows'])} that the model has learned")
     if given.as_json:
         print(json.dumps({**document, "model": given.model, "metrics": metrics}))
+
+
+def _check_agreed(given: FileOptions, config: Mapping[str, Any], said: dict[str, Any], params: dict[str, Any]) -> None:
+    """``Failed`` unless a model that exists has what the options say, each as far as it is given."""
+    said |= {"task": given.task, "missing": given.missing, "lags": given.lags, "class_costs": dict(given.cost or ())}
+    said = {name: value for name, value in said.items() if value} | params
+    has = {"lags": 0, **config, **config["params"]}
+    if wrong := [f"{name} is {json.dumps(has.get(name))}" for name in said if has.get(name) != said[name]]:
+        how = "without these options it continues; --name makes another model"
+        raise Failed(f"model {given.model} exists with another configuration: {', '.join(wrong)}; {how}")
 
 
 def compare(

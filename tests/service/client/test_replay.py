@@ -1,4 +1,4 @@
-"""``onepass replay``: real files through a real service; ``onepass evaluate``: files that are only scored."""
+"""``onepass replay``: real files through a real service."""
 
 import csv
 import gzip
@@ -23,7 +23,6 @@ from service import settings_sources
 from service.client import private
 from service.client.failures import Failed, Interrupted
 from service.client.replay import file_pass
-from service.client.replay.commands import combined
 from service.client.replay.table import Batch
 from tests.service.client.fixtures import Shell, stream
 
@@ -115,6 +114,27 @@ def test_a_model_is_taken_up_again(tmp_path: Path, replay: Shell, url: str) -> N
     status, said, complained = replay(file, "--algorithm", "rls", "--drop", "day")
     refused = "onepass replay: model again exists with another configuration"
     assert (1, True, False) == (status, complained.startswith(refused), "going on" in said)
+
+
+def test_options_that_agree_with_a_model_go_on(tmp_path: Path, replay: Shell, url: str) -> None:
+    """Each by itself, whatever else the model was made with; one that does not is refused, and nothing is learned."""
+    file, path = stream(tmp_path / "agreed.csv", 20), f"{url}/models/agreed"
+    params, costs = {"forgetting_rate": 0.05, "scaling": "standard"}, {"UP": 3}
+    body = {"algorithm": "dfop", "task": "classification", "params": params, "class_costs": costs, "missing": "mean"}
+    day = {"name": "day", "type": "categorical", "categories": ["mon", "tue, late", "3"]}
+    body |= {"features": ["a", "b", day], "lags": 1, "description": "by hand", "labels": ["DOWN", "UP"]}
+    assert 201 == httpx.put(path, json=body).status_code
+    agree = ["--task=classification", "--missing=mean", "--lags=1", "--cost=UP=3", "--algorithm=dfop"]
+    agree += ["--param=scaling=standard"]
+    for done, options in enumerate([*([one] for one in agree), agree], 1):
+        assert (0, "") == replay(file, *options)[::2]
+        assert 20 * done == httpx.get(path).json()["rows"]
+    refuse = ["--task=regression", "--missing=zero", "--lags=2", "--cost=DOWN=3", "--algorithm=rls"]
+    refuse += ["--param=forgetting_rate=0.1"]
+    for option in refuse:
+        status, _, complained = replay(file, option)
+        assert (1, True) == (status, complained.startswith("onepass replay: model agreed exists with another config"))
+    assert 20 * done == httpx.get(path).json()["rows"]
 
 
 def test_columns_are_declared_by_what_they_hold(tmp_path: Path, replay: Shell, url: str) -> None:
@@ -346,51 +366,3 @@ def test_repeated_rows_have_no_probabilities(replay: Shell, tmp_path: Path) -> N
     first, second = ([*csv.DictReader(out.read_text().splitlines())] for out in outs)
     assert any(one["probabilities"] for one in first)
     assert [one | {"probabilities": ""} for one in first] == second
-
-
-@pytest.mark.parametrize("regression", [False, True])
-def test_a_file_is_scored_and_not_learned(replay, shell, url, tmp_path, regression):
-    """In one request or in several: what is a mean over rows is the same."""
-    file, name = stream(tmp_path / "holdout.csv", 100, regression), f"scored-{regression}".lower()
-    assert 0 == replay(stream(tmp_path / "taught.csv", 230, regression), "--name", name)[0]
-    before = httpx.get(f"{url}/models/{name}").json()
-    told = [shell("evaluate", file, "--label", "y", "--model", name, "--batch", size, "--json") for size in (999, 30)]
-    whole, parts = (json.loads(out) for _, out, _ in told)
-    assert [0, 0] == [status for status, *_ in told]
-    assert "commas between cells" in told[0][2]
-    assert [100, 100] == [whole["rows"], parts["rows"]]
-    shared = parts["metrics"].keys()
-    assert shared == ({"mse", "mae", "bias", "rows"} if regression else {"accuracy", "log_loss", "rows", "unscored"})
-    assert {key: pytest.approx(whole["metrics"][key]) for key in shared} == parts["metrics"]
-    assert before == httpx.get(f"{url}/models/{name}").json()
-    shown = shell("evaluate", file, "--label", "y", "--model", name)[1]
-    assert f"{name}, version {before['version']}: 100 rows scored, none learned" in shown
-
-
-def test_a_model_outside_is_scored_beside_it(replay, shell, tmp_path):
-    """What it predicted stands in a column: its figures beside the model's; replay says which of the two is better."""
-    file = tmp_path / "served.csv"
-    lines = [f"{at % 9},{'UP' if at % 9 > 4 else 'DOWN'},{'UP' if at % 2 else 'DOWN'}" for at in range(900)]
-    file.write_text("\n".join(["x,y,theirs", *lines]) + "\n")
-    status, out, _ = replay(file, "--served", "theirs", "--name", "beside")
-    assert 0 == status
-    assert "Onepass is better with 95% confidence since row" in out
-    assert "your model 50" in out
-    told = [
-        json.loads(shell("evaluate", file, "--label", "y", "--served", "theirs", "--model", "beside", *more)[1])
-        for more in (["--json"], ["--json", "--batch", "500"])
-    ]
-    shares = [one["metrics"]["served"]["accuracy"] for one in told]
-    assert [pytest.approx(0.5, abs=0.01)] * 2 == shares
-    assert told[0]["metrics"]["accuracy"] > 0.9
-    assert "served accuracy" in shell("evaluate", file, "--label", "y", "--served", "theirs", "--model", "beside")[1]
-
-
-def test_rows_without_a_prediction_do_not_weigh():
-    """A part whose rows are all unscored has no accuracy, and takes nothing from that of the others."""
-    parts = [(2, 2, None), (4, 1, 2 / 3), (2, 0, 0.5)]
-    metrics = [
-        {"rows": rows, "unscored": unscored, "accuracy": accuracy, "kappa": 1} for rows, unscored, accuracy in parts
-    ]
-    assert {"rows": 8, "unscored": 3, "accuracy": pytest.approx(3 / 5)} == combined(metrics)
-    assert metrics[1] == combined(metrics[1:2])
