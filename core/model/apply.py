@@ -317,7 +317,9 @@ def _restored(model: Model, segment: Restore, learner_id: str) -> Model:
     # A snapshot is of this model, but may have another configuration if it is older than a promotion.
     if segment.source == "import" and not interchangeable(restored.config, model.config):
         raise Conflict("the state is of a model with another configuration")
-    of_another_log = segment.source == "import" and (restored.challengers or restored.own.learner_id)
+    # Learner ids of two logs have nothing in common; without any, all that waits was made by the one own learner.
+    has_ids = any(parts.learner_id for parts in (*model.learners, *restored.learners))
+    of_another_log = has_ids and segment.source == "import"
     for at, parts in enumerate(restored.learners):
         parts.end_episodes()  # the newest event here need not be the one of the present episode
         if of_another_log:

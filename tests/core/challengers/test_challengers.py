@@ -202,6 +202,27 @@ def test_a_tracked_row_is_compared_by_what_both_predicted_then():
     assert {"late": 9, "previous": 10} == {name: one.difference.rows for name, one in machine.challengers.items()}
 
 
+@pytest.mark.parametrize("later", [[], [Promote("previous")]])
+def test_a_tracked_row_is_scored_by_what_was_returned_after_an_import(later):
+    """The imported learner made none of the predictions that wait, whatever the learners of both logs are called."""
+    model = Twin(PRICES)
+    X, y = prices(60)
+    challenge(model, "fast", DFOP)
+    model.learn(X[:40], y[:40])
+    model.commit(Promote("fast"))
+    told = replace(model.served(X[40:41]), challengers=(ServedPrediction(5.0),))
+    assert "1.0" == told.by
+    for segment in later:
+        model.commit(segment)
+    source = Twin(model.machine.config.to_json())
+    source.learn(X[:30], y[:30])
+    assert model.commit(Restore(save.to_bytes(source.machine), "import")).refusal is None
+    metrics = model.machine.own.metrics
+    before = metrics.series[0, 2]
+    assert [told.prediction] == model.learn(X[40:41], y[40:41], served=told).predictions
+    assert abs(told.prediction - y[40]) == pytest.approx(metrics.series[0, 2] * 31 - before * 30)
+
+
 def test_an_impossible_request_is_refused_and_changes_nothing():
     """The planning refuses it, and so does apply if an earlier entry has made it impossible."""
     model = Twin(MODEL)
