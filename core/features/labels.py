@@ -187,11 +187,14 @@ def distinct(raw: object, field: str, of: str = "labels", allowed: object = None
 def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
     """The labels of a column of texts; ``place`` names a cell by its number.
 
-    A declared label is matched by its text, or by its value if it is a number ("1.0" is 1). Without declared labels, a
-    cell that looks like a number is one, and an empty cell is missing (declare "" to use it as a label). ``Invalid``
-    lists the first cells that match no declared label, or are numbers but not integers.
+    A declared label is matched by its text, or by its value if it is a number ("1.0" is 1) or a boolean ("True" and
+    "TRUE" are true, unless they are labels themselves). Without declared labels, a cell that looks like a number is
+    one, and an empty cell is missing (declare "" to use it as a label). ``Invalid`` lists the first cells that match no
+    declared label, or are numbers but not integers.
     """
-    known = {key(label): label for label in declared or ()}
+    booleans = [label for label in declared or () if isinstance(label, bool)]
+    known: dict[str, Label] = {form: label for label in booleans for form in (str(label), str(label).upper())}
+    known |= {key(label): label for label in declared or ()}
 
     def read(cell: str, field: str) -> Label:
         if cell in known:

@@ -137,15 +137,19 @@ def test_a_cell_is_a_number_where_it_looks_like_one(label, cell):
 
 
 @pytest.mark.parametrize(
-    ("label", "cell"), [(False, "false"), (1, "1"), (1, " 1.0"), ("2", "2"), ("0.5", "0.5"), ("", "")]
+    ("label", "cell"),
+    [
+        *((False, "false"), (False, "False"), (True, "TRUE"), ("True", "True"), (1, "1"), (1, " 1.0")),
+        *(("2", "2"), ("0.5", "0.5"), ("", "")),
+    ],
 )
 def test_a_cell_matches_the_declared_label_of_its_text(label, cell):
-    """A declared label matches its text or its numeric value."""
-    declared = (False, 1, "2", "0.5", "")
+    """A declared label matches its text or its numeric value, a boolean also as boolean features are written."""
+    declared = (False, 1, "2", "0.5", "", True, "True")
     assert typed([label]) == typed(from_texts([cell], declared, str))
 
 
-@pytest.mark.parametrize("cell", ["False", "2.0", "3", "0.50", "UP"])
+@pytest.mark.parametrize("cell", ["fALSE", "2.0", "3", "0.50", "UP"])
 def test_a_cell_of_no_declared_label_is_refused(cell):
     """The refusal lists the declared labels."""
     assert [False, 1, "2", "0.5", ""] == problems(from_texts, [cell], (False, 1, "2", "0.5", ""), str)[0].allowed

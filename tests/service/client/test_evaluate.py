@@ -55,3 +55,17 @@ def test_rows_without_a_prediction_do_not_weigh():
     ]
     assert {"rows": 8, "unscored": 3, "accuracy": pytest.approx(3 / 5)} == combined(metrics)
     assert metrics[1] == combined(metrics[1:2])
+
+
+@pytest.mark.parametrize("labels", [[True, False], ["True", "False"], None])
+def test_labels_as_pandas_writes_booleans(replay, shell, url, tmp_path, labels):
+    """They are those of a model with boolean labels; the labels of a model that has these texts stay texts."""
+    file, name = tmp_path / "pandas.csv", f"pandas-{labels and type(labels[0]).__name__}"
+    file.write_text("x,flag,y\n" + "".join(f"{at % 7},{at % 2 == 1},{at % 7 > 3}\n" for at in range(60)))
+    body = {"task": "classification", "algorithm": "dfop", "labels": labels}
+    body["features"] = ["x", {"name": "flag", "type": "boolean"}]
+    assert 201 == httpx.put(f"{url}/models/{name}", json=body).status_code
+    assert (0, "") == replay(file, "--name", name)[::2]
+    assert (0, "") == shell("evaluate", file, "--label", "y", "--model", name)[::2]
+    found = httpx.get(f"{url}/models/{name}").json()
+    assert (60, labels or ["False", "True"]) == (found["rows"], found["config"]["labels"] or found["info"]["labels"])
