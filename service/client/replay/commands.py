@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from typer import BadParameter, FileTextWrite, Option
 
 from service.client import private
-from service.client.display import counted, grid
+from service.client.display import counted, grid, spelt
 from service.client.failures import Failed
 from service.client.options import Params, matching, model_name, param_of
 from service.client.replay import chart, report
@@ -139,6 +139,9 @@ def compare(
     document, best = _reported(done), done.entrants[0]
     # Features and labels are those of the file: with them declared a mistyped name or label is refused, not learned.
     create = best.body | body | ({"labels": labels} if labels else {})
+    if "class_costs" in create:  # that of a label which no row has would be refused
+        seen = {*map(spelt, labels or ())}
+        create["class_costs"] = {name: cost for name, cost in body["class_costs"].items() if name in seen} or None
     request = _curl(Service(url).address, given.model, create)
     verdict = f"{best.line} was the best algorithm"
     if report.not_beaten(best):

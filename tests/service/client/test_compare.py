@@ -144,8 +144,12 @@ def test_what_is_refused_is_said(tmp_path: Path, compare: Shell, arguments: list
     assert "/problems/" not in complained
 
 
-def test_costs_decide_table_and_chart(tmp_path: Path, compare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What answers cost is the score, the curves and the request; the cheapest constant answer is beside it."""
+def test_costs_decide_table_and_chart(
+    tmp_path: Path, compare: Shell, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What answers cost is the score, the curves and the request, which leaves out what has no effect and is accepted;
+    the cheapest constant answer is beside it.
+    """
     monkeypatch.setenv("ONEPASS_URL", "https://models.example/onepass")
     monkeypatch.setenv("ONEPASS_API_KEY", "hush-hush")
     file = tmp_path / "dear.csv"
@@ -162,7 +166,9 @@ def test_costs_decide_table_and_chart(tmp_path: Path, compare: Shell, monkeypatc
     last = said.rstrip().splitlines()[-1]
     address = "https://models.example/onepass/models/dear"
     assert last.startswith(f'curl -X PUT {address} -H "Authorization: Bearer $ONEPASS_API_KEY" --json ')
-    assert {"fail": 20, "fial": 3} == json.loads(last.partition(" --json ")[2].strip("'"))["class_costs"]
+    body = json.loads(last.partition(" --json ")[2].strip("'"))
+    assert {"fail": 20} == body["class_costs"]
+    assert 201 == httpx.put(f"{url}/models/dear-2", json=body).status_code
 
 
 def test_where_no_algorithm_beats_a_constant_answer(
