@@ -48,7 +48,7 @@ from service.runtime.threads import SWITCH_INTERVAL_S, THREADS_MAX
 from service.settings import Settings
 from service.settings_validation import validated
 from service.store.drift.drift import KEPT, DriftStream
-from service.store.log.appends import SOON_BYTES_MAX
+from service.store.log.appends import READ_BYTES_MAX
 from service.store.redis.connection import Connection
 from service.store_keeper import StoreKeeper
 
@@ -281,7 +281,7 @@ def bounds(settings: Settings) -> Bounds:
         tick_segments_max=TICK_SEGMENTS_MAX,
         id_ttl_ms=settings.id_ttl_s * 1000,
         ids_max=settings.ids_max,
-        read_bytes_max=SOON_BYTES_MAX,
+        read_bytes_max=READ_BYTES_MAX,
         timeout_s=settings.store_timeout_s,
         replicas_min=settings.min_replicas,
     )

@@ -18,9 +18,9 @@
     onepass:{NAME}:INC:pending_due      ZSET  prediction id -> when it expires, ms
     onepass:{NAME}:INC:labels_due       ZSET  prediction id -> when it is learned as the label of labels_due, ms
     onepass:{NAME}:INC:snapshots        HASH  version -> JSON of SnapshotInfo; published ones only
-    onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> 4 MiB of the snapshot
+    onepass:{NAME}:INC:chunks:VERSION   HASH  "DIGEST:NUMBER" -> a piece of the snapshot
     onepass:{NAME}:INC:states           HASH  "VERSION-ORDINAL" of a state or large segment that the log names -> digest
-    onepass:{NAME}:INC:state:DIGEST     HASH  number -> 4 MiB of what has this digest; expires until an entry names it
+    onepass:{NAME}:INC:state:DIGEST     HASH  number -> a piece of what has this digest; expires until an entry names it
     onepass:{NAME}:INC:deleted          STRING  the model was deleted; expires. Without it and without meta: lost
 
     onepass:drift                       STREAM  the last drift events of all models, in the order they became known

@@ -19,9 +19,10 @@ from service.runtime.stats import Stats
 from service.runtime.threads import THREAD_BYTES, in_thread_if_large, load_algorithm, size_of_features
 from service.store.catalog import Catalog, ModelMeta
 from service.store.log import codec
+from service.store.log.appends import READ_BYTES_MAX
 from service.store.log.entries import OTHER, RawEntry, ReadOn
 from service.store.log.entry_runs import DecodedEntry, entry_runs
-from service.store.log.log import READ_BYTES_MAX, Log
+from service.store.log.log import Log
 from service.store.redis.connection import Connection
 from service.store.states.snapshots import SnapshotInfo, Snapshots
 from service.store.states.states import States

@@ -8,7 +8,7 @@ from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.replicas.loader import ENTRIES_MAX, Loader
 from service.runtime.replicas.model_cache import ModelCache
 from service.runtime.replicas.replica import PATH_MAX, Replica
-from service.store.log.appends import SOON_BYTES_MAX
+from service.store.log.appends import READ_BYTES_MAX
 from service.store.log.entries import OTHER, RawEntry, ReadOn
 from service.store.states.states import StateLost
 
@@ -70,7 +70,7 @@ class LogReader:
 
     async def _more(self, replica: Replica) -> ReadOn:
         position = (replica.name, replica.incarnation, replica.version, replica.uid)
-        return await self._log.read_after(*position, SOON_BYTES_MAX, ENTRIES_MAX, soon=True)
+        return await self._log.read_after(*position, READ_BYTES_MAX, ENTRIES_MAX, soon=True)
 
     async def gone(self, replica: Replica, others: int) -> OnepassError:
         """The error for requests to a model that no longer exists: deleted and dropped, or lost.

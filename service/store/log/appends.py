@@ -19,7 +19,7 @@ SEGMENTS_MAX = 1000  # most segments of one entry; the server's Lua cannot pass 
 ITEMS_MAX = 1000  # most answers of one model that are stored at once: by one call of a script
 LARGE_APPEND_BYTES = 2**20  # larger appends travel alone, so that others need not wait for them
 RECORDED_AT_ONCE = 16  # sets of answers in one round trip; each changes up to a thousand ids
-SOON_BYTES_MAX = 2**20  # most bytes of entries in one reply on the connection that carries the rows of all models
+READ_BYTES_MAX = 2**20  # most bytes of entries in one reply, also where the rows of all models travel
 
 WRITER_LIFE_MS = 600_000
 """How long the last append of a process is remembered: far longer than it is resent after a lost reply."""
@@ -219,7 +219,7 @@ def _append_call(request: Append, waits: bool) -> Call:
         request.new_uid,
         request.id_ttl_ms,
         request.id_cap,
-        min(request.max_bytes, SOON_BYTES_MAX),
+        min(request.max_bytes, READ_BYTES_MAX),
         request.state_version,
         len(request.segments),
     ]

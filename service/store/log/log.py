@@ -28,15 +28,13 @@ from typing import NamedTuple
 
 from service.errors import Unreplicated
 from service.store.keys import ModelKeys, cached_keys, raw
-from service.store.log.appends import SOON_BYTES_MAX, UNREPLICATED, LogWriter, SeenId, decode_seen
+from service.store.log.appends import READ_BYTES_MAX, UNREPLICATED, LogWriter, SeenId, decode_seen
 from service.store.log.entries import Code, ReadOn, read_on
 from service.store.lua import script
 from service.store.redis.connection import Call, Safety, UnreplicatedResult
 
 READ_AFTER = script("basics", "join", "read_after")
 LOOKUP = script("basics", "look", "lookup")
-READ_BYTES_MAX = 4 * 2**20
-"""Most bytes of entries in one reply that is not on the connection of the rows: the size of a snapshot's piece."""
 
 
 class Head(NamedTuple):
@@ -72,11 +70,11 @@ class Log(LogWriter):
     ) -> ReadOn:
         """Read what follows the entry ``uid`` that made ``version``: at least one entry, if there is one.
 
-        With ``soon`` they travel on the connection of the rows, at most SOON_BYTES_MAX. An entry that exceeds the limit
-        alone travels separately, on another connection and with time for its size.
+        They take at most READ_BYTES_MAX; with ``soon`` they travel on the connection of the rows. An entry that exceeds
+        the limit alone travels separately, on another connection and with time for its size.
         """
-        position, most = (name, incarnation, version, uid), SOON_BYTES_MAX if soon else READ_BYTES_MAX
-        found = await self._read(position, min(limit_bytes, most), limit_entries, quick=soon)
+        position = name, incarnation, version, uid
+        found = await self._read(position, min(limit_bytes, READ_BYTES_MAX), limit_entries, quick=soon)
         left = found.left_bytes
         return await self._read(position, left, 1, large_bytes=left if left > READ_BYTES_MAX else 0) if left else found
 

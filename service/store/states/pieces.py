@@ -12,7 +12,9 @@ import numpy as np
 from core.contract import Buffer
 from service.store.redis.connection import Connection
 
-PIECE_BYTES = 4 * 1024 * 1024
+PIECE_BYTES = 2**19 - 64
+"""A piece arrives in time over a slow link that others share. The store's allocator rounds up to the next quarter of a
+power of two: with the store's own header, a piece stays just below one."""
 UNUSED_MS = 3_600_000  # how long pieces that nothing refers to are kept; refreshed with every piece
 
 

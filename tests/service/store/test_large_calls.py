@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import itertools
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,11 +11,17 @@ import pytest
 from msgspec.structs import replace
 
 from service.errors import StoreDown
+from service.runtime.replicas.loader import LOADS_MAX
+from service.runtime.snapshots import AT_ONCE
+from service.settings import Settings
 from service.store.log.appends import LARGE_APPEND_BYTES, SegmentIn
 from service.store.redis.connection import Call, Connection, Safety, Script
-from service.store.redis.node import LARGE_BYTES_PER_S
+from service.store.redis.node import LARGE_BYTES_PER_S, Pool
+from service.store.states.pieces import digest
+from service.store.states.snapshots import SnapshotInfo, Snapshots
+from service.store.states.states import States
 from tests.listening import listening
-from tests.service.store_fixtures import many, next_command
+from tests.service.store_fixtures import INCARNATION, many, next_command
 
 TIMEOUT_S = 1.0
 SLOW = Script("slow")
@@ -63,6 +71,35 @@ async def test_large_calls_that_hang_do_not_concern_the_others():
         assert [StoreDown] * 8 == [type(result) for (result,) in results]
         assert [b"OK"] == await connection.run([Call(FAST, ("k",), ())], large_bytes=1)
         await connection.close()
+
+
+async def test_large_states_and_logs_travel_over_a_slow_link(model, monkeypatch):
+    """As many as travel together: each call's share is in time, at the rate that large calls are given time for."""
+    most, call = 0, Pool.call
+
+    async def watched(pool, commands, timeout_s):
+        nonlocal most
+        replies = await call(pool, commands, timeout_s)
+        words = [word for part in (*commands, *replies) for word in _words(part)]
+        most = max(most, sum(len(word) for word in words if isinstance(word, bytes)))
+        return replies
+
+    snapshots, states, state = Snapshots(model.connection), States(model.connection), os.urandom(5_000_000)
+    info = SnapshotInfo(0, INCARNATION, 0, 0, len(state), digest(state))
+    for _ in range(50):
+        await model.append(SegmentIn(bytes(100_000)))
+    monkeypatch.setattr(Pool, "call", watched)
+    assert (await snapshots.write("m", INCARNATION, info, state)).held
+    assert state == await snapshots.read("m", INCARNATION, info)
+    await states.write("m", INCARNATION, digest(state), state)
+    assert 0 < AT_ONCE * most / LARGE_BYTES_PER_S < Settings().store_timeout_s
+    most = 0
+    assert (await model.log.read_after("m", INCARNATION, 0, INCARNATION, 2**30, 1000)).entries
+    assert 0 < LOADS_MAX * most / LARGE_BYTES_PER_S < Settings().store_timeout_s
+
+
+def _words(part):
+    return itertools.chain.from_iterable(map(_words, part)) if isinstance(part, (list, tuple)) else [part]
 
 
 async def test_an_append_that_travels_apart_is_like_any_other(model):

@@ -12,7 +12,7 @@ from service.errors import WritersFull
 from service.store.keys import ModelKeys
 from service.store.log import codec, log_page
 from service.store.log.append_notices import AppendNotice, AppendNotices
-from service.store.log.appends import RECORD, SOON_BYTES_MAX, WRITER_LIFE_MS, WRITERS_MAX, Answers, SeenId, SegmentIn
+from service.store.log.appends import READ_BYTES_MAX, RECORD, WRITER_LIFE_MS, WRITERS_MAX, Answers, SeenId, SegmentIn
 from service.store.log.log import Head
 from service.store.redis.connection import Call
 from tests.service.store_fixtures import INCARNATION, Model, by_name, many, one
@@ -118,7 +118,7 @@ async def test_many_answers_go_some_sets_at_a_time_and_one_that_fails_fails_alon
 
 async def test_reading_on_tells_whether_a_position_is_on_the_log(model):
     """Without bringing any entry, however large the next one is."""
-    await model.append(SegmentIn(bytes(3 * SOON_BYTES_MAX)))
+    await model.append(SegmentIn(bytes(3 * READ_BYTES_MAX)))
     await model.append()
     told = [await model.log.joins("m", INCARNATION, *at) for at in ((0, INCARNATION), (2, "w1-2"), (1, "x"), (3, "x"))]
     assert ["ok", "ok", "fork", "ahead"] == told
@@ -127,14 +127,16 @@ async def test_reading_on_tells_whether_a_position_is_on_the_log(model):
 async def test_a_large_entry_is_fetched_by_itself(model, monkeypatch):
     """The reply on the connection of the rows has none of it; it comes in a call of its own, with time for its size."""
     await model.append(SegmentIn(b"small"))
-    await model.append(SegmentIn(bytes(3 * SOON_BYTES_MAX)))
+    await model.append(SegmentIn(bytes(3 * READ_BYTES_MAX)))
     await model.append(SegmentIn(bytes(5 * 2**20)))
     trips = _watched(model, monkeypatch)
     read = await model.log.read_after("m", INCARNATION, 0, INCARNATION, 2**30, 10, soon=True)
     assert ([1], False) == ([entry.version for entry in read.entries], read.complete)
     large = await model.log.read_after("m", INCARNATION, 1, "w1-1", 2**30, 10, soon=True)
     assert ([2], False) == ([entry.version for entry in large.entries], large.complete)
-    assert [(True, 0), (True, 0), (False, 0)] == [(*way.values(),) for _, way in trips]
+    (*looked, fetched) = [(*way.values(),) for _, way in trips]
+    assert ([(True, 0), (True, 0)], False) == (looked, fetched[0])
+    assert 3 * READ_BYTES_MAX < fetched[1] < 3 * READ_BYTES_MAX + 1000
     trips.clear()
     larger = await model.log.read_after("m", INCARNATION, 2, "w1-2", 2**30, 10)
     assert ([3], True) == ([entry.version for entry in larger.entries], larger.complete)
