@@ -8,14 +8,17 @@ existing model only after a failover of the index's server, until a process that
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from core.model import STATE_VERSION, Summary
-from service.errors import ModelLost, NotFound, Unavailable, no_model
-from service.store.keys import DRIFT_PUBLISHED, INDEX, LABELS_DUE, LABELS_MARKED, TOMBSTONES, ModelKeys, meta_key
+from service.errors import ModelDown, ModelLost, NotFound, Unavailable, no_model
+from service.store.keys import DRIFT_PUBLISHED, INDEX, LABELS_DUE, LABELS_MARKED, TOMBSTONES, ModelKeys, meta_key, pair
 from service.store.log import codec
 from service.store.lua import script
+from service.store.metas import metas
 from service.store.redis.connection import Call, Connection
 from service.store.summaries import StoredSummary, SummaryWrite, decode, write_call
 
@@ -28,7 +31,7 @@ most decoded in one turn of the event loop."""
 Absent = set[tuple[str, str]]  # models by name and incarnation
 Wanted = Callable[[str], bool]  # whether a list should include the model of this name
 
-_META = ("incarnation", "config", "version", "uid", "created", "updated", "summary", "code", "origin")
+_META = ("config", "version", "uid", "created", "updated", "summary", "code", "origin")
 _CREATE = script("basics", "create")
 
 DELETED_MS = 7 * 86_400_000
@@ -114,8 +117,10 @@ class Catalog:
         await self._connection.ask(("ZREM", INDEX, keys.member()))  # ours will never be created
         if not old[0]:
             raise ModelLost(name)
-        await self.relist([(name, old[0].decode())])
-        return Existing(old[0].decode(), old[1], created=False)
+        if (meta := await self.read(name)) is None:  # deleted meanwhile
+            return await self.create(name, incarnation, config, summary)
+        await self.relist([(name, meta.incarnation)])
+        return Existing(meta.incarnation, meta.config, created=False)
 
     async def relist(self, models: Sequence[tuple[str, str]]) -> None:
         """Add existing models, by name and incarnation, to the index again if it lacks them."""
@@ -128,14 +133,11 @@ class Catalog:
             await self._connection.ask(*[("ZADD", INDEX, 0, f"{name} {own}") for name, own, *_ in living])
 
     async def read(self, name: str) -> ModelMeta | None:
-        """The model of that name, or None."""
-        (answer,) = await self._connection.ask(("HMGET", meta_key(name), *_META))
-        incarnation, config, version, uid, created, updated, summary, code, origin = answer
-        if incarnation is None:
-            return None
-        head, times = (int(version), uid.decode()), (int(created), int(updated))
-        record, state, based = summary or b"", int(code or STATE_VERSION), origin is not None
-        return ModelMeta(name, incarnation.decode(), config, *head, *times, record, state, based)
+        """The model of that name, or None; ``ModelDown`` if its meta cannot be read."""
+        (meta,) = await metas(self._connection, [name], _META, partial(_meta, name))
+        if isinstance(meta, ModelDown):
+            raise meta
+        return meta
 
     async def missing(self, name: str) -> NotFound | ModelLost:
         """The error for a name that no model in the store has; a service may hold one that the store has lost."""
@@ -147,18 +149,29 @@ class Catalog:
 
     async def delete(self, name: str) -> bool:
         """Delete the model that has the name now, with all its keys, or give up a lost one; False if there is none."""
-        while (meta := await self.read(name)) is not None:
-            keys = ModelKeys(name, meta.incarnation)
-            ids = (keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.labels_due)
-            own = (keys.meta, keys.snapshots, keys.states, keys.log, *ids, keys.lost, keys.deleted)
-            if await self._connection.one(Call(_DELETE, own, (meta.incarnation, keys.chunks_prefix, DELETED_MS))):
-                await self._unlist(keys)
+        while (found := (await metas(self._connection, [name], (), str))[0]) is not None:
+            if isinstance(found, ModelDown):  # not even the incarnation can be read, but the index has it
+                meta = meta_key(name)
+                await self._connection.ask(("DEL", meta))
+                for incarnation in await self._listed(name):
+                    await self._connection.ask(("HSETNX", meta, "incarnation", incarnation))
+                    await self._delete(ModelKeys(name, incarnation))
+                return True
+            if await self._delete(ModelKeys(name, found)):
                 return True
             # It was deleted elsewhere and the name was given away in between: read it again.
         await self._unlist_deleted(name)
         if (lost := await self._lost(name)) is not None:
             await self.give_up(name, lost)
         return lost is not None
+
+    async def _delete(self, keys: ModelKeys) -> bool:
+        ids = (keys.idempotency, keys.idempotency_expiry, keys.pending, keys.pending_due, keys.labels_due)
+        own = (keys.meta, keys.snapshots, keys.states, keys.log, *ids, keys.lost, keys.deleted)
+        if not await self._connection.one(Call(_DELETE, own, (keys.incarnation, keys.chunks_prefix, DELETED_MS))):
+            return False
+        await self._unlist(keys)
+        return True
 
     async def _unlist(self, keys: ModelKeys) -> None:
         own = keys.member()
@@ -171,17 +184,21 @@ class Catalog:
         own = (keys.member(), DELETED_MS, DELETED_MAX)
         drift = (TOMBSTONES, DRIFT_PUBLISHED, keys.unlabelled)
         oldest = (await self._connection.one(Call(_REMEMBER, drift, own)))[::2]
-        marks = [ModelKeys(*member.decode().split(" ", 1)).deleted for member in oldest]
+        marks = [ModelKeys(*pair(member)).deleted for member in oldest]
         await self._connection.ask(*[("DEL", mark) for mark in marks])
 
     async def _unlist_deleted(self, name: str) -> None:
         """Remove entries that a process which died while deleting has left in the index."""
-        low, high = f"[{name} ", f"({name}!"
-        (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, high, "LIMIT", 0, STEP_MODELS))
-        left = [member.decode().split(" ", 1) for member in members if member.startswith(f"{name} ".encode())]
-        for (_, incarnation), deleted in zip(left, await self.deleted([(name, one) for _, one in left]), strict=True):
+        left = await self._listed(name)
+        for incarnation, deleted in zip(left, await self.deleted([(name, one) for one in left]), strict=True):
             if deleted:  # others are just being created
                 await self._unlist(ModelKeys(name, incarnation))
+
+    async def _listed(self, name: str) -> list[str]:
+        """The incarnations that the index has of a name."""
+        low, high = f"[{name} ", f"({name}!"
+        (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, high, "LIMIT", 0, STEP_MODELS))
+        return [pair(member)[1] for member in members if member.startswith(f"{name} ".encode())]
 
     async def deleted(self, models: Sequence[tuple[str, str]]) -> list[bool]:
         """For each missing model, by name and incarnation, whether it was deleted; otherwise it is lost."""
@@ -234,8 +251,9 @@ class Catalog:
             if number % STEP_MODELS == 0:
                 await asyncio.sleep(0)
             summary = decode(record)
-            if summary is None and (meta := await self.read(name)) is not None:
-                summary = meta.listed
+            with suppress(ModelDown):
+                if summary is None and (meta := await self.read(name)) is not None:
+                    summary = meta.listed
             if summary is not None:
                 listed.append(Listed(name, incarnation, summary))
         return listed, following
@@ -243,7 +261,7 @@ class Catalog:
     async def behind(self, limit: int, after: str | None) -> tuple[dict[str, int], str | None]:
         """Of up to ``limit`` models, those with a summary behind the log, and versions; the name to continue after."""
         found, following = await self._page(limit, after, None)
-        stored = [(name, int(version), decode(record)) for name, _, record, version in found]
+        stored = [(name, int(version), decode(record)) for name, _, record, version in found if version.isdigit()]
         return {name: head for name, head, summary in stored if head > (summary.version if summary else 0)}, following
 
     async def write_summaries(self, writes: Sequence[SummaryWrite]) -> list[int | Unavailable]:
@@ -270,8 +288,8 @@ class Catalog:
             (members,) = await self._connection.ask(("ZRANGEBYLEX", INDEX, low, b"+", "LIMIT", 0, step))
             if not members:
                 break
-            pairs = [tuple(member.decode().split(" ", 1)) for member in members]
-            pairs = pairs if wanted is None else [pair for pair in pairs if wanted(pair[0])]
+            pairs = [pair(member) for member in members]
+            pairs = pairs if wanted is None else [model for model in pairs if wanted(model[0])]
             for at in range(0, len(pairs), STEP_MODELS):
                 found += await self._living(pairs[at : at + STEP_MODELS], absent)
                 if len(found) > limit:
@@ -279,19 +297,29 @@ class Catalog:
             low = b"(" + members[-1]
         return found[:limit], found[limit - 1][0] if len(found) > limit else None
 
-    async def _living(self, pairs: Sequence[tuple[str, ...]], absent: Absent | None = None) -> "list[_Row]":
+    async def _living(self, pairs: Sequence[tuple[str, str]], absent: Absent | None = None) -> "list[_Row]":
         """The members of the index that exist, over the lean connection, which takes a sixth of the pool's time."""
-        metas = [meta_key(name) for name, _ in pairs]
-        calls = [Call(None, (meta,), ("HMGET", meta, "incarnation", "summary", "version")) for meta in metas]
-        found: list[_Row] = []
-        for (name, incarnation), answer in zip(pairs, await self._connection.run(calls, quick=True), strict=True):
-            if isinstance(answer, Exception):
-                raise answer
-            if answer[0] == incarnation.encode():
-                found.append((name, incarnation, answer[1], answer[2]))
-            elif absent is not None and (answer[0] is not None or self._connection.topology.sole is not None):
+        names, found = [name for name, _ in pairs], list[_Row]()
+        rows = await metas(self._connection, names, ("summary", "version"), _row, quick=True)
+        for (name, incarnation), row in zip(pairs, rows, strict=True):
+            if isinstance(row, ModelDown):
+                continue
+            if row is not None and row[0] == incarnation:
+                found.append((name, *row))
+            elif absent is not None and (row is not None or self._connection.topology.sole is not None):
                 absent.add((name, incarnation))
         return found
 
 
 _Row = tuple[str, str, bytes | None, bytes]  # name, incarnation, summary and version of a model
+
+
+def _row(incarnation: str, summary: bytes | None, version: bytes | None) -> tuple[str, bytes | None, bytes]:
+    return incarnation, summary, version or b""
+
+
+def _meta(name: str, incarnation: str, config: bytes, *rest: Any) -> ModelMeta:
+    version, uid, created, updated, summary, code, origin = rest
+    head, times = (int(version), uid.decode()), (int(created), int(updated))
+    record, state, based = summary or b"", int(code or STATE_VERSION), origin is not None
+    return ModelMeta(name, incarnation, bytes(config), *head, *times, record, state, based)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys, raw, text
+from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys, pair, raw, text
 from service.store.lua import script
 from service.store.redis.connection import Call, Connection
 from service.store.redis.node import Command
@@ -63,8 +63,7 @@ class DueLabels:
         These are found among up to ``most`` models whose turn has come; the rest of those are settled.
         """
         now, members = await self._connection.one(Call(_MODELS, (LABELS_DUE,), (most,)))
-        pairs = [text(member).partition(" ") for member in members]
-        models = [(name, incarnation) for name, _, incarnation in pairs]
+        models = [pair(member) for member in members]
         keys = [ModelKeys(*model).labels_due for model in models]
         firsts = await self._connection.run([Call(None, (key,), ("ZRANGE", key, 0, 0, "WITHSCORES")) for key in keys])
         due, later = list[tuple[str, str]](), dict[tuple[str, str], int]()

@@ -95,6 +95,12 @@ def meta_key(name: str) -> str:
     return f"onepass:{{{name}}}:meta"
 
 
+def pair(member: bytes) -> tuple[str, str]:
+    """Name and incarnation: the inverse of ``ModelKeys.member``. Foreign data become a model that does not exist."""
+    name, _, incarnation = member.decode(errors="replace").partition(" ")
+    return name, incarnation
+
+
 LABEL, ROW = "p:", "i:"
 """Prefixes of remembered ids: for the label of a tracked prediction, whose prediction id follows, and for a row with
 its own id, which follows."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from service.errors import OnepassError, StoreDown, Unavailable
+from service.errors import ModelDown, OnepassError, StoreDown, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.replicas.loader import Store
 from service.runtime.replicas.model_cache import ModelCache
@@ -164,18 +164,23 @@ class Follower:
         before = [(replica.version, replica.uid, replica.progress.head) for replica in replicas]
         try:
             heads = await self._store.log.heads([replica.name for replica in replicas])
+            known = [
+                (replica, then, head)
+                for replica, then, head in zip(replicas, before, heads, strict=True)
+                if not isinstance(head, ModelDown)
+            ]
             vanished = [
                 (replica, head is not None)
-                for replica, head in zip(replicas, heads, strict=True)
+                for replica, _, head in known
                 if head is None or head.incarnation != replica.incarnation
             ]
             await self._models.vanished(vanished)
         except StoreDown:
             return
-        for replica, then, head in zip(replicas, before, heads, strict=True):
+        for replica, then, head in known:
             if head is not None and head.incarnation == replica.incarnation:
                 self._compare(replica, then, head)
-        for replica, head in zip(replicas, heads, strict=True):
+        for replica, _, head in known:
             if head is not None and head.incarnation == replica.incarnation and head.snapshot is not None:
                 await replica.drop_answers(head.snapshot)
 

@@ -14,7 +14,7 @@ import contextlib
 from collections.abc import Sequence
 from contextvars import Context
 
-from service.errors import Unavailable
+from service.errors import ModelDown, Unavailable
 from service.runtime.replicas.replica import Replica
 from service.store.catalog import Catalog
 from service.store.summaries import DOWN, SummaryWrite, down, encode
@@ -49,7 +49,7 @@ class SummaryWriter:
 
     async def write_down(self, name: str, incarnation: str) -> None:
         """Store that a model could not be loaded, if the store answers and still has that model."""
-        with contextlib.suppress(Unavailable):
+        with contextlib.suppress(Unavailable, ModelDown):
             meta = await self._catalog.read(name)
             if meta is not None and meta.listed.figures.phase != DOWN:
                 version, record = meta.listed.version, encode(down(meta.listed))

@@ -255,7 +255,7 @@ def _appended(request: Append, result: Any) -> Appended | Unavailable:
             f"{WRITERS_MAX} processes have appended to model {request.name} in the last "
             f"{WRITER_LIFE_MS // 60_000} minutes, which is the limit: nothing was learned"
         )
-    code, head, head_uid = result[0].decode(), result[1], result[2].decode()
+    code, head, head_uid = result[0].decode(), result[1], (result[2] or b"").decode(errors="replace")
     if code != "ok":
         return Appended(code, head, head_uid)
     try:

@@ -26,11 +26,12 @@ have continued. The scripts are in store/lua.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.errors import Unreplicated
+from service.errors import ModelDown, Unreplicated
 from service.store.keys import ModelKeys, cached_keys, raw
 from service.store.log.appends import READ_BYTES_MAX, UNREPLICATED, LogWriter, SeenId, decode_seen
 from service.store.log.entries import Code, ReadOn, read_on
 from service.store.lua import script
+from service.store.metas import metas
 from service.store.redis.connection import Call, Safety, UnreplicatedResult
 
 READ_AFTER = script("basics", "join", "read_after")
@@ -113,13 +114,10 @@ class Log(LogWriter):
             raise Unreplicated(UNREPLICATED)
         return [None if record is None else decode_seen(record) for record in result]
 
-    async def heads(self, names: Sequence[str]) -> list[Head | None]:
-        """The head of each model's log, None if there is no such model, in one round trip."""
-        fields = ("incarnation", "version", "uid", "snapshot")
-        asked = [("HMGET", ModelKeys(name, "").meta, *fields) for name in names]
-        answers = await self._connection.ask(*asked)
-        return [None if found[0] is None else _head(*found) for found in answers]
+    async def heads(self, names: Sequence[str]) -> list[Head | ModelDown | None]:
+        """The head of each model's log, None if there is no such model; see ``metas``."""
+        return await metas(self._connection, names, ("version", "uid", "snapshot"), _head)
 
 
-def _head(incarnation: bytes, version: bytes, uid: bytes, snapshot: bytes | None) -> Head:
-    return Head(incarnation.decode(), int(version), uid.decode(), None if snapshot is None else int(snapshot))
+def _head(incarnation: str, version: bytes, uid: bytes, snapshot: bytes | None) -> Head:
+    return Head(incarnation, int(version), uid.decode(), None if snapshot is None else int(snapshot))

@@ -1,0 +1,71 @@
+"""What something else has done to the record of one model in the store concerns that model only."""
+
+import pytest
+
+from service.store.due_labels import DueLabels
+from service.store.keys import INDEX, LABELS_DUE, meta_key
+from tests.service.api_fixtures import DFOP, features, problem
+from tests.service.waiting import until
+
+DAMAGES = {
+    "version": ("HSET", "version", "x"),
+    "no version": ("HDEL", "version"),
+    "no uid": ("HDEL", "uid"),
+    "uid": ("HSET", "uid", b"\xff"),
+    "no config": ("HDEL", "config"),
+    "created": ("HSET", "created", "x"),
+    "incarnation": ("HSET", "incarnation", b"\xff\xfe"),
+    "snapshot": ("HSET", "snapshot", "x"),
+    "no hash": ("SET", "x"),
+}
+
+
+@pytest.fixture(scope="module")
+async def apis(start):
+    """Two services."""
+    return [await start(), await start()]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_record_concerns_its_own_model_only(apis, caplog, damage):
+    """Every replica follows the others, lists them and learns; the model itself can be deleted and created again."""
+    first, second = apis
+    ask = first.engine.store.connection.ask
+    good, bad = [await first.learnt(rows=2) for _ in range(2)]
+    await second.get(good)
+    names = [path.rpartition("/")[2] for path in (good, bad)]
+    verb, *words = DAMAGES[damage]
+    key = meta_key(names[1])
+    await ask(*([("DEL", key)] if verb == "SET" else []), (verb, key, *words))
+    await first.engine.follower._look(names)
+    row = {"features": features(1), "label": "UP"}
+    await first.ask("POST", f"{bad}/feedback", json=row)
+    rows = (await first.post(f"{good}/feedback", row))["rows"]
+
+    async def follows():
+        return rows == (await second.get(good))["rows"]
+
+    await until(follows)
+    assert names[0] in [model["name"] for model in (await first.get("/models"))["models"]]
+    if damage != "snapshot":  # only the follower reads it
+        said = problem(await second.ask("GET", bad), 503)["detail"]
+        assert f"model {names[1]}: its record in the store is damaged" == said
+        problem(await second.ask("PUT", bad, json=DFOP), 503)
+    assert 204 == (await second.ask("DELETE", bad)).status_code
+    problem(await second.ask("GET", bad), 404)
+    (kept,) = await ask(("KEYS", f"onepass:{{{names[1]}}}:*"))
+    assert {b"deleted"} == {name.rpartition(b":")[2] for name in kept}
+    assert 201 == (await second.ask("PUT", bad, json=DFOP)).status_code
+    assert "died" not in caplog.text
+
+
+async def test_foreign_members_of_an_index_are_passed_over(apis):
+    """Neither lists nor the search for due labels fail."""
+    api = apis[0]
+    path, odd = await api.new(DFOP), (b"\xff\xfe bad", "nospace")
+    ask = api.engine.store.connection.ask
+    for index in (INDEX, LABELS_DUE):
+        await ask(*[("ZADD", index, 1, member) for member in odd])
+    assert path.rpartition("/")[2] in [model["name"] for model in (await api.get("/models"))["models"]]
+    assert [] == await DueLabels(api.engine.store.connection).models(10)
+    assert 204 == (await api.ask("DELETE", path)).status_code
