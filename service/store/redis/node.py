@@ -9,11 +9,13 @@ call.
 
 import asyncio
 import math
+import os
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 from weakref import WeakSet
 
@@ -201,6 +203,8 @@ class Node:
     def __init__(self, where: Mapping[str, Any], timeout_s: float, connections_max: int) -> None:
         kind = where.get("connection_class", Connection)
         options = {name: value for name, value in where.items() if name != "connection_class"}
+        if issubclass(kind, SSLConnection):
+            options.setdefault("ssl_password", "")  # without one OpenSSL asks at the terminal and waits
         self._where: Callable[[], AbstractConnection] = partial(kind, **options)
         try:
             self._where()
@@ -212,6 +216,23 @@ class Node:
         self._connecting = asyncio.Lock()
         self._pool, self._large = Pool(self._made, connections_max), Pool(self._made, LARGE_CONNECTIONS_MAX)
         self._closed, self._renewed = False, -math.inf
+
+    def check_tls(self) -> None:
+        """``ValueError`` if certificates, keys or other options of TLS, if any, cannot be used."""
+        if not isinstance(where := self._where(), SSLConnection):
+            return
+        tls = where.ssl_context
+        files = {"ssl_ca_certs": tls.ca_certs, "ssl_certfile": tls.certfile, "ssl_keyfile": tls.keyfile}
+        for option, path in files.items():
+            try:
+                Path(path or os.devnull).read_bytes()
+            except OSError as error:
+                raise ValueError(f"the store's URL: {option}: {error.strerror}") from None
+        try:
+            tls.get()
+        except (OSError, TypeError, ValueError) as error:  # also SSLError
+            why = getattr(error, "reason", None) or "a wrong or missing ssl_password, or an invalid value"
+            raise ValueError(f"the store's URL: its certificates or key cannot be used: {why}") from None
 
     async def send(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands in one round trip; errors that the server answers are returned as values.

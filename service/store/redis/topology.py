@@ -9,6 +9,7 @@ accepting rows, which are lost.
 import asyncio
 import logging
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import Context
@@ -33,6 +34,8 @@ UNKNOWN = "looking up the store's servers"
 _FAILED = (exceptions.RedisError, exceptions.RedisClusterException, OSError, IndexError)
 """What the client library raises if no server can be found; IndexError: a cluster's nodes have no slots yet."""
 
+_ASKED = re.compile(r"<redis.*?\)>\)>\)> - ")  # a client as the library shows it, before what a Sentinel answered
+
 Slots = list[ServerAddress | None]
 """The server of each slot; a list of one if one server has all keys."""
 Find = Callable[[Iterable[ServerAddress]], Awaitable[Slots]]
@@ -53,7 +56,7 @@ class Topology:
         self._known = {server: make(server) for server in {*slots} if server is not None}
         self.sole = self._known.get(slots[0] or ONLY) if len(slots) == 1 else None
         self._looking: asyncio.Task[None] | None = None
-        self._looked, self._turn = -math.inf, 0
+        self._looked, self._turn, self._told = -math.inf, 0, False
 
     async def node(self, key: str | None) -> Node:
         """The server in charge of a key; None: any that is in charge of something. ``StoreDown`` if it is not known."""
@@ -123,8 +126,12 @@ class Topology:
                 async with asyncio.timeout(self._timeout_s):
                     slots = await self._find([*self._known])
             except _FAILED as error:
-                logger.debug("could not find the store's servers: %r", error)
-        self._slots = slots
+                why = _ASKED.sub("", str(error)) or type(error).__name__
+                logger.log(
+                    logging.DEBUG if self._told else logging.WARNING, "the store's servers are not found: %s", why
+                )
+                self._told = True
+        self._slots, self._told = slots, False
         servers = {server for server in slots if server is not None}
         for server in {*self._known} - servers:
             self._known.pop(server).close()
@@ -136,6 +143,7 @@ class Topology:
 def topology(url: StoreUrl, timeout_s: float, connections_max: int) -> Topology:
     """The topology of the store at a URL; ``ValueError`` if it holds an option that is not known."""
     first = Node(url.where, timeout_s, connections_max)  # does not connect: it checks the options
+    first.check_tls()
 
     def make(server: ServerAddress) -> Node:
         where = {**url.where, "host": server[0], "port": server[1]}

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
+import subprocess
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -10,7 +12,7 @@ from redis.asyncio import SSLConnection
 
 from service.errors import StoreDown
 from service.store.redis import node
-from service.store.redis.connection import Call
+from service.store.redis.connection import Call, Connection
 from service.store.redis.url import parse
 from tests.listening import listening
 from tests.service.store.test_connection import connected
@@ -97,6 +99,32 @@ async def test_a_primary_that_sentinels_have_replaced_is_left_while_it_still_ans
             assert b"new" == await connection.one(GET)
 
 
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [({b"HELLO": "-WRONGPASS invalid"}, "AuthenticationError"), ({b"SENTINEL": "*0"}, "No master found for 'none'")],
+)
+async def test_why_sentinels_name_no_primary_is_logged_once(answer, why, caplog):
+    """However often they are asked; without what the client library tells about its own connections."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while words := await next_command(reader):
+                asked.append(words)
+                writer.write(f"{answers.get(words[0], '+OK')}\r\n".encode())
+
+    asked, answers = [], {b"HELLO": "%1\r\n$5\r\nproto\r\n:3", **answer}
+    async with listening(talk) as port:
+        url = f"redis+sentinel://127.0.0.1:{port}/none?sentinel_username=u&sentinel_password=hidden"
+        async with connected(url) as connection:
+            with pytest.raises(StoreDown, match="looking up"):
+                await connection.ping()
+            await until(lambda: len(asked) > 5)
+    (told,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert told.startswith("the store's servers are not found: No master found for 'none'")
+    assert told.endswith(why)
+    assert not any(part in told for part in ("hidden", "redis.", str(port)))
+
+
 async def test_a_cluster_is_up_when_one_of_its_nodes_says_so():
     """Nodes without slots are asked again until they have some; one that answers a ping may be down for every key."""
     state, slots, asked = "fail", "*0\r\n", 0
@@ -149,6 +177,29 @@ async def test_a_database_that_the_store_does_not_have_is_named(server):
     async with connected(f"{server.url}?db=99") as connection:
         with pytest.raises(StoreDown, match="does not have the database that its URL names"):
             await connection.ping()
+
+
+@pytest.mark.parametrize("scheme", ["rediss://a", "rediss+cluster://a/", "rediss+sentinel://a/store"])
+def test_certificates_that_cannot_be_used_are_refused_at_the_start(scheme, tmp_path):
+    """The option is named; a key with a password is not asked for at the terminal."""
+    cert, key, other = (tmp_path / name for name in ("cert.pem", "key.pem", "other"))
+    other.write_text("x")
+    made = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=a")
+    subprocess.run([*made, "-passout", "pass:p", "-out", cert, "-keyout", key], check=True, capture_output=True)
+    pair = f"ssl_certfile={cert}&ssl_keyfile={key}"
+    for options, said in {
+        "ssl_ca_certs=/none": "ssl_ca_certs: No such file",
+        f"ssl_certfile=/none&ssl_keyfile={key}": "ssl_certfile: No such file",
+        f"ssl_certfile={cert}&ssl_keyfile={tmp_path}": "ssl_keyfile: Is a directory",
+        f"ssl_ca_certs={other}": "cannot be used: NO_CERTIFICATE",
+        f"ssl_certfile={cert}&ssl_keyfile={other}": "cannot be used",
+        f"{pair}&ssl_password=hidden": "wrong or missing ssl_password",
+        pair: "wrong or missing ssl_password",
+    }.items():
+        with pytest.raises(ValueError, match=said) as caught:
+            Connection(f"{scheme}?{options}", 1.0)
+        assert "hidden" not in str(caught.value)
+    Connection(f"{scheme}?{pair}&ssl_password=p&ssl_ca_certs={cert}", 1.0)
 
 
 SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
