@@ -185,7 +185,7 @@ class Learner(Protocol):
 
 @runtime_checkable
 class Transferable(Protocol):
-    """A linear learner whose model can be moved to another feature space and averaged with others."""
+    """A linear learner whose model can be moved to another feature space."""
 
     def start_at(self, weights: Weights, steps_of: Any = None) -> None:
         """Start from a model in the form of ``weights``: one row per class seen, or one for regression.

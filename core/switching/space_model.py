@@ -15,11 +15,10 @@ the first ones. Rows of the old space that were tracked before the switch still 
 learner are the recovered expert's own.
 
 **Merge.** In the overlap of the next change, the experts continue to predict and learn as its old side. When it is
-complete, linear models (core.contract.Transferable) become one: v = sum_k a_k v_k with v_recovered = M w1, a the
-weights of the last prediction. Of other models the one with the largest weight is kept. If that is the recovered one,
-its input mapping is kept too, and the next recovery goes straight from the newest space to the columns its learner
-reads. Which one will be kept is unknown during the overlap, so the recovery learns the columns of both. The state is as
-large after any number of switches as after two, and an abort leaves the experts as they would be without the overlap.
+complete, the one with the largest weight is kept. If that is the recovered one, its input mapping is kept too, and the
+next recovery goes straight from the newest space to the columns its learner reads. Which one will be kept is unknown
+during the overlap, so the recovery learns the columns of both. The state is as large after any number of switches as
+after two, and an abort leaves the experts as they would be without the overlap.
 """
 
 from collections.abc import Sequence
@@ -37,7 +36,6 @@ from core.contract import (
     Header,
     Ints,
     Prediction,
-    Transferable,
     Weights,
     chunks,
     in_chunks,
@@ -226,12 +224,6 @@ class SpaceModel(Nested):
     # ---------------------------------------------------------------- the old side of a change
 
     @property
-    def _averages(self) -> bool:
-        """Whether several experts are merged into an average of their weights, in the columns of the space."""
-        linear = self.recovery is not None and self.recovery.kind == "linear"
-        return linear and isinstance(self.own.learner, Transferable)
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a recovery from the next space must give: those that the expert reads; with several experts
         the space's columns, and those that the recovered one reads if it may be kept.
@@ -243,7 +235,7 @@ class SpaceModel(Nested):
     @property
     def _foreign(self) -> Ints:
         """Which of the recovered expert's columns are not columns of the space, but may need to be read."""
-        if self.recovery is None or self._averages or "recovered" not in self.experts:
+        if self.recovery is None or "recovered" not in self.experts:
             return np.empty(0, dtype=np.int64)
         return self.recovery.vanished
 
@@ -264,13 +256,8 @@ class SpaceModel(Nested):
         """The model with a single expert that continues after a switch; see above."""
         if self.mixture is None:
             return self
-        kept, shares = self.likeliest, dict(zip(self.experts, self.mixture.weights.tolist(), strict=True))
-        if self._averages and len(shares) > 1:
-            kept = self.experts[max((name for name in shares if name != "recovered"), key=shares.__getitem__)]
-            if (weights := self.weights()) is not None:  # there are none before the first class
-                kept.start_at(weights)
         found = copy(self)
-        found._rely_on(kept)  # noqa: SLF001 - of the same class
+        found._rely_on(self.likeliest)  # noqa: SLF001 - of the same class
         return found
 
     # ---------------------------------------------------------------- further categories

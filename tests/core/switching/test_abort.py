@@ -99,7 +99,6 @@ def test_the_recovery_serves_whichever_expert_is_kept(algorithm, mapping, kept):
     front = driver.pipeline.recovery
     expected = np.array([everything[name] for name in front.targets]).T
     assert_array_equal(expected, front.recover(encoded))
-    averaged = algorithm == "fesl_c" and mapping == "linear"
-    columns = SCHEMAS[0].columns if kept == "recovered" and not averaged else SCHEMAS[1].columns
+    columns = SCHEMAS[0].columns if kept == "recovered" else SCHEMAS[1].columns
     assert columns == front.targets
     driver.reborn().live(3, mapping)

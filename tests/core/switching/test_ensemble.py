@@ -37,31 +37,27 @@ def predictions(driver, name, rows=40):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust", "minmax"])
-def test_linear_experts_collapse_to_the_sum_of_their_weights(task, scaling):
-    """The next switch goes on with the model sum a_k v_k, on the columns that clients know."""
-    driver = ensemble(task=task, params={"scaling": scaling})
-    assert ["recovered", "new", "carried"] == [*driver.weights]
-    expected, found = mean_weights(driver), driver.pipeline.merge().weights()
-    for mean, own in zip(expected, (found.coefficients, found.bias), strict=True):
-        # two classes have one column: a constant added to both scores is lost
-        one, other = (mean[1] - mean[0], own[1] - own[0]) if task == "classification" else (mean, own)
-        assert_allclose(one, other, rtol=1e-9)
-
-
-@pytest.mark.parametrize("algorithm", ["dfop", "gdfop", "rls"])
-@pytest.mark.parametrize("better", ["recovered", "new"])
-def test_among_nonlinear_experts_the_likeliest_is_kept(algorithm, better):
+@pytest.mark.parametrize(
+    ("algorithm", "better"),
+    [
+        *((algorithm, better) for algorithm in [*ALGORITHMS, "fesl_s"] for better in ("recovered", "new")),
+        ("fesl_c", "carried"),
+        ("fesl_s", "carried"),
+    ],
+)
+def test_the_likeliest_expert_is_kept(algorithm, better, task):
     """Its predictions continue bit for bit, with the same mapping in front of it."""
-    driver = ensemble(algorithm)
-    assert ["recovered", "new"] == [*driver.weights]
-    experts = driver.pipeline
-    experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
-    expected = predictions(driver, better)
-    assert_array_equal(expected.probabilities, experts.merge().predict(driver.raw(SCHEMAS[1], 0, 40)).probabilities)
+    driver = ensemble(algorithm, task=task)
+    names = ["recovered", "new", *(["carried"] if algorithm.startswith("fesl") else [])]
+    assert names == [*driver.weights]
+    experts, weights = driver.pipeline, np.array([0.8 if name == better else 0.1 for name in names])
+    experts.mixture.weights = weights.copy()
+    expected, found = predictions(driver, better), experts.merge().predict(driver.raw(SCHEMAS[1], 0, 40))
+    assert_array_equal(expected.value, found.value)
+    assert_array_equal(expected.probabilities, found.probabilities)
     driver.begin(2)
     driver.learn(20)
-    experts.mixture.weights = np.array([0.8, 0.2] if better == "recovered" else [0.2, 0.8])
+    experts.mixture.weights = weights.copy()
     driver.complete()
     assert (better == "recovered") == (driver.pipeline.former.own.input_mapping is not None)
     columns = SCHEMAS[0].columns if better == "recovered" else SCHEMAS[1].columns
