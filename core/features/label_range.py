@@ -11,9 +11,9 @@ everything seen: a few such rows cause most of its squared error. Only predictio
 a hundred times as much as later ones; at 2500 deviations (50 Hz, give or take .02) it is six million times: a mean of
 squared errors that forgets at .001 a row would be wrong for ten thousand rows, and losses divided by it negligible.
 
-**Outliers.** From row SPAN_ROWS on, a label more than 100 widths outside [a, b] moves that end by one width only: a
+**Outliers.** From the third label on, a label more than 100 widths outside [a, b] moves that end by one width only: a
 real change of level is reached within some rows, at twice the width each, and a single wild label widens the range
-once.
+once. If one of the first two is wild, the third tells which: the range is then the one of any other order.
 """
 
 import numpy as np
@@ -24,6 +24,7 @@ from core.numerics.weighting import bounded_square
 
 BEYOND = 0.1  # how far a prediction may lie outside the range of the labels, in widths of the range
 SPAN_ROWS = 20  # rows after which the range of the labels is meaningful
+WIDTH_ROWS = 2  # rows after which it has a width that a wild label can be compared with
 LOW, HIGH, ROWS = range(3)  # places in the range in a state (3,): least and largest label, and the number of labels
 
 _WINSOR = 100.0  # how far a label may lie outside the range before it is clipped, in widths of the range
@@ -48,8 +49,14 @@ def widen(span: Floats, y: float, rows: float) -> None:
     """Widen the range (2,) of the labels by y, in place; ``rows`` labels came before it."""
     if rows == 0.0:
         span[:2] = y
+    elif rows == WIDTH_ROWS:
+        above, below = abs(y - span[0]), abs(span[1] - y)
+        if 0.0 < _WINSOR * above < below:
+            span[1] = max(y, span[0]) + above
+        elif 0.0 < _WINSOR * below < above:
+            span[0] = min(y, span[1]) - below
     width = span[1] - span[0]
-    most = width if rows >= SPAN_ROWS and width > 0.0 else np.inf
+    most = width if rows >= WIDTH_ROWS and width > 0.0 else np.inf
     if y < span[0]:
         span[0] = y if span[0] - y <= _WINSOR * most else span[0] - most
     elif y > span[1]:

@@ -28,8 +28,8 @@ Four label experts need no columns. With n_k the weights of the labels k so far 
     l_e = min(((p_e - y)^2 - min_e (p_e - y)^2) / D, 4)     eta = .3; D: the loss to expect
     m_e <- m_e + r ((p_e - y)^2 - m_e)                      each expert's mean squared error, r = max(1/t, .001)
 
-D, m_e and s_e^2 are at most what the range of the labels allows. In the D and m_e of later rows, a row's squared error
-counts at most as 1000 D, or 1000 m_e if that is more.
+D, m_e and s_e^2 are at most what the range of the labels allows. In the D and m_e of later rows, the squared error of
+a row counts at most as 1000 D, or 1000 m_e if that is more; the first two rows count in full.
 
 After the experts that read columns come one that repeats the last label, and two sums of all of these
 (core.learners.auto.stacks). The cap of 4 keeps a single row from deciding: an expert that is bad only in a
@@ -48,7 +48,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, direct
-from core.features.label_range import SPAN_ROWS, error_max, held, widen
+from core.features.label_range import SPAN_ROWS, WIDTH_ROWS, error_max, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
 from core.learners.auto.stacks import STACKS, learn_stack, stack
 from core.numerics import weighting
@@ -305,7 +305,7 @@ def mix_numbers(
             continue
         weight = weighting.relative(weights[i] if weights.shape[0] else 1.0, counters, HEAVIEST)
         _compare(spread, abs(mixed - y[i]), weight, counters)
-        winsor, miss = _WINSOR if t >= SPAN_ROWS else np.inf, weighting.bounded_square(mixed - y[i])
+        winsor, miss = _WINSOR if t >= WIDTH_ROWS else np.inf, weighting.bounded_square(mixed - y[i])
         expected, counters[LOSS], counted = weighting.expect(loss, miss, weight, t, winsor)
         counters[RECENT] += counted / REST_ROWS
         least = np.inf

@@ -20,8 +20,9 @@ points, and where one class has 4 % of the rows or less, the area under the ROC 
 **Why p_k is clipped.** A member with a short window sometimes predicts far outside everything seen; even a small weight
 times a huge number is a huge error.
 
-**Outliers among labels** (regression, from row 20 on). A label far outside [a, b] moves that end by one width only
-(core.features.label_range), and |o - y|^2 counts at most as 100 D in the D of later rows, which the range bounds.
+**Outliers among labels** (regression, from row 2 on). A label far outside [a, b] moves that end by one width only
+(core.features.label_range), and |o - y|^2 counts at most as 100 D in the D of later rows. From row 20 on, the range
+bounds D.
 
 **Predictive deviation** (regression): sqrt(sum_k a_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
 
@@ -40,7 +41,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import CLASSES, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
-from core.features.label_range import SPAN_ROWS, error_max, held, widen
+from core.features.label_range import SPAN_ROWS, WIDTH_ROWS, error_max, held, widen
 from core.learners.calibration import SIZE as CALIBRATION_SIZE
 from core.learners.calibration import classify_rows
 from core.learners.dfop import kernels
@@ -159,7 +160,7 @@ def _mix_rows(
                     losses[k] += bounded_square(P[k, i, j] - target) / m
             weight = relative(weights[i] if weights.shape[0] else 1.0, bank, HEAVIEST)
             loss = min(bank[LOSS], error_max(span[0], span[1], rows)) if regression else bank[LOSS]
-            most = _WINSOR if regression and rows >= SPAN_ROWS else np.inf
+            most = _WINSOR if regression and rows >= WIDTH_ROWS else np.inf
             expected, bank[LOSS], _ = expect(loss, mixed, weight, rows, most)
             eta = 0.5 * weight / expected
             if m == 1 and not regression:
