@@ -18,7 +18,6 @@ import logging
 import os
 import re
 import shutil
-import socket
 import stat
 import subprocess
 import tempfile
@@ -27,12 +26,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
-import hiredis
-
-from service.store_process import ServerProcess, no_link
+from service.store_process import ServerProcess, ask, information, no_link
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +43,6 @@ FREE_BYTES_MIN = 2**20
 START_TIMEOUT_S = 60.0  # how long a server may be silent; it may take as long as it needs to load its data
 LOADING_SAID_S = 10.0  # how often the log says how far it is
 _STOP_TIMEOUT_S = 10.0
-_ANSWER_S = 1.0
 _POLL_S = 0.02
 
 
@@ -172,7 +168,7 @@ class EmbeddedStore:
         """
         heard = said = time.monotonic()
         while (
-            (found := _information(self._socket)) is None
+            (found := information(self._socket)) is None
             or found["loading"] != "0"
             or (self._room and found["lazyfree_pending_objects"] != "0")
         ):
@@ -254,31 +250,6 @@ class EmbeddedStore:
             said = (self._dir / "store.log").read_bytes()[self._log_begin :]
             lines = said.decode(errors="replace").splitlines()[-15:]
         return "\n".join(["the end of its log:", *lines])
-
-
-def ask(path: Path, *command: str) -> Any:
-    """Send a command, by default a ping, to the server behind a socket; None: no answer, or an error.
-
-    A server that is loading its data answers only INFO, and only now and then. The client library would first exchange
-    several messages with it, and wait that long for each.
-    """
-    reader = hiredis.Reader(encoding="utf-8", errors="replace")
-    try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(_ANSWER_S)
-            connection.connect(str(path))
-            connection.sendall(hiredis.pack_command(command or ("PING",)))  # type: ignore[arg-type]  # as in node
-            while (answer := reader.gets()) is False and (more := connection.recv(4096)):
-                reader.feed(more)
-    except OSError:
-        return None
-    return None if answer is False or isinstance(answer, hiredis.HiredisError) else answer
-
-
-def _information(path: Path) -> dict[str, str] | None:
-    """The fields of the server's INFO; None if it does not answer."""
-    text = ask(path, "INFO")
-    return None if text is None else dict(line.partition(":")[::2] for line in text.splitlines())
 
 
 def _find_server() -> str:

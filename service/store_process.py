@@ -1,12 +1,18 @@
-"""The process of the private store's server."""
+"""The process of the private store's server, and questions to it."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
+
+import hiredis
+
+_ANSWER_S = 1.0
 
 # Becomes the server. Linux sends SIGTERM when the thread that started this ends, hence the thread in `ServerProcess`;
 # if the service has died before prctl was called, that signal would never come.
@@ -76,3 +82,28 @@ def _spawn(command: list[str], out: int, lock: int) -> "subprocess.Popen[bytes]"
 def no_link(path: str, flags: int) -> int:
     """Open a file that is not a symbolic link; a new one is for this user alone."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def ask(path: Path, *command: str) -> Any:
+    """Send a command, by default a ping, to the server behind a socket; None: no answer, or an error.
+
+    A server that is loading its data answers only INFO, and only now and then. The client library would first exchange
+    several messages with it, and wait that long for each.
+    """
+    reader = hiredis.Reader(encoding="utf-8", errors="replace")
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_ANSWER_S)
+            connection.connect(str(path))
+            connection.sendall(hiredis.pack_command(command or ("PING",)))  # type: ignore[arg-type]  # as in node
+            while (answer := reader.gets()) is False and (more := connection.recv(4096)):
+                reader.feed(more)
+    except OSError:
+        return None
+    return None if answer is False or isinstance(answer, hiredis.HiredisError) else answer
+
+
+def information(path: Path) -> dict[str, str] | None:
+    """The fields of the server's INFO; None if it does not answer."""
+    text = ask(path, "INFO")
+    return None if text is None else dict(line.partition(":")[::2] for line in text.splitlines())

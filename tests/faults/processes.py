@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import psutil
 from redis import Redis
 
-from service import app, embedded, main
+from service import app, embedded, main, store_process
 from service.client import app as commands
 from tests import stores
 from tests.faults.crash_points import crasher
@@ -322,7 +322,7 @@ class Store(StoreProcess):
         return self
 
     def answers(self) -> bool:
-        return embedded.ask(self.socket) is not None
+        return store_process.ask(self.socket) is not None
 
     def stop(self) -> None:
         """Stop it as an operator would."""

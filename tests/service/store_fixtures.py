@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from service.embedded import ask
 from service.store.catalog import Catalog
 from service.store.keys import ModelKeys
 from service.store.log.appends import Answers, Append, Appended, SegmentIn
 from service.store.log.log import Log
 from service.store.redis.connection import Connection
+from service.store_process import ask
 
 INCARNATION = "inc1"
 

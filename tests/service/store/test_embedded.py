@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from service import embedded
+from service import embedded, store_process
 from service.embedded import CannotStart, EmbeddedStore
 from service.store.redis.connection import Connection
 from tests import stores
@@ -175,7 +175,7 @@ def test_it_outlives_the_thread_that_started_it(directory):
     thread.join()
     time.sleep(0.1)
     assert store.alive()
-    assert embedded.ask(directory / "data" / "store.sock")
+    assert store_process.ask(directory / "data" / "store.sock")
     store.stop()
 
 
@@ -216,7 +216,7 @@ def test_the_server_ends_with_the_service(start, directory):
 def test_a_server_that_was_left_behind_is_stopped_first(start, directory):
     """Where nothing tells it, it lives on; the next start ends it in good order and takes over the data."""
     server = killed_service(directory / "data", "orphan")
-    assert embedded.ask(directory / "data" / "store.sock")
+    assert store_process.ask(directory / "data" / "store.sock")
     with client(start()) as redis:
         assert 1000 == redis.dbsize()
     assert not runs(server)
