@@ -6,6 +6,7 @@
                        temporary directory if DIR is too long a path
     DIR/store.log      its log file
     DIR/appendonly*    the data
+    DIR/reserve        room on the disk (disk_reserve.py)
 
 Acknowledged data do not depend on how the service ends: the server runs in its own session and ends by itself when the
 service dies (Linux); otherwise the next start finds it, and waits until it has ended before it touches the data.
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from service.disk_reserve import DiskReserve
 from service.store_process import ServerProcess, ask, information, no_link
 
 logger = logging.getLogger(__name__)
@@ -73,10 +75,12 @@ class EmbeddedStore:
         self._durability = durability
         self._socket = _socket_path(self._dir, socket_dir)
         self._room, self._unwanted = (room_mb or 0) * 2**20, unwanted
+        self._memory = self._room  # the server's limit
         self._turn = threading.RLock()  # a service may stop while another thread restarts its store
         self._lock: int | None = None
         self._log_begin = 0
         self._child: ServerProcess | None = None
+        self._reserve: DiskReserve | None = None  # "always" needs none: the server ends before it acknowledges
 
     def start(self) -> str:
         """Start the server and return its URL, at once if it runs already; ``CannotStart`` says what prevents it."""
@@ -121,6 +125,12 @@ class EmbeddedStore:
         except OSError:
             return False
 
+    def short_of_disk(self) -> bool:
+        """Whether the server takes no data for lack of room on its disk; to be called often, for it to find out."""
+        with self._turn, suppress(OSError):
+            return self._reserve is not None and self.alive() and self._reserve.look(self._memory)
+        return False
+
     def restart(self) -> str:
         """Stop the server, if it still runs, and ``start`` it again; the directory stays ours meanwhile."""
         with self._turn:
@@ -160,6 +170,8 @@ class EmbeddedStore:
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
         self._make_room(self._wait_until_loaded(server, self._child))
+        self._reserve = DiskReserve(self._dir, self._socket) if self._durability == "everysec" else None
+        self.short_of_disk()
 
     def _wait_until_loaded(self, server: str, child: ServerProcess) -> int:
         """Wait for as long as the server says that it is loading; a silent one is given up.
@@ -188,6 +200,7 @@ class EmbeddedStore:
 
     def _make_room(self, held: int) -> None:
         """If the data exceed the limit, raise it to their size: otherwise deletions would make no room for feedback."""
+        self._memory = self._room
         if self._room and held > self._room:
             logger.warning(
                 "the private store holds %d MB, but the memory limit of this container or unit leaves it %d MB: it may "
@@ -195,6 +208,7 @@ class EmbeddedStore:
                 held // 2**20,
                 self._room // 2**20,
             )
+            self._memory = held
             ask(self._socket, "CONFIG", "SET", "maxmemory", str(held))
 
     def _wait_for_orphan(self) -> int:
@@ -214,6 +228,8 @@ class EmbeddedStore:
 
     def _stop_child(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         if self._child is not None:
+            if self._reserve is not None:
+                self._reserve.settle(timeout_s)
             self._child.stop(timeout_s)
             self._child = None
 

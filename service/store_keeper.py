@@ -36,15 +36,17 @@ class StoreKeeper:
         backoff, started = Backoff(AGAIN_S, AGAIN_S_MAX), -STEADY_S
         clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(WATCH_S)
             if self._store.alive():
                 was, self._engine.in_place = self._engine.in_place, await asyncio.to_thread(self._store.in_place)
                 if was and not self._engine.in_place:
                     logger.error(REMOVED)
+                short = self._engine.in_place and await asyncio.to_thread(self._store.short_of_disk)
+                self._engine.store.connection.short_of_disk = short
                 if self._said and clock() - started > STEADY_S:
                     logger.info("the private store works again")
                     self._said.clear()
                     backoff.reset()
+                await asyncio.sleep(WATCH_S)
                 continue
             self._say("the private store has died", await asyncio.to_thread(self._store.why))
             await backoff.wait()

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from redis import exceptions
 
-from service.errors import StoreDown, StoreFull
+from service.errors import StoreDown, StoreFull, Unavailable
 from service.store.keys import NOTHING
 from service.store.redis.node import Command, Line, Node
 from service.store.redis.redis_errors import translated, unavailable, word_of
@@ -77,12 +77,14 @@ class Connection:
     """One store. Unless they say otherwise, methods raise StoreDown or StoreFull if it did not answer, or cannot.
 
     A round trip to a server takes ``timeout_s`` at most, including the wait for one of the ``connections_max``
-    connections of its pool. Raises what ``url.parse`` raises.
+    connections of its pool. Raises what ``url.parse`` raises. ``short_of_disk``: the service lets its private store
+    refuse data for lack of room on the disk (disk_reserve.py), though the store itself speaks of memory.
     """
 
     def __init__(self, url: str, timeout_s: float, connections_max: int = 16) -> None:
         self.topology = topology(parse(url), timeout_s, connections_max)
         self._full_until = float("-inf")
+        self.short_of_disk = False
 
     def node_key(self, key: str) -> str:
         """Equal for keys that wait for the same server; empty if one server has all keys."""
@@ -110,8 +112,7 @@ class Connection:
         results = await (self._spread(calls, way) if sole is None else self._send(sole, calls, way))
         for at, result in enumerate(results):
             if isinstance(result, Exception):
-                results[at] = meant = translated(result)
-                self._note(meant)
+                results[at] = self._noted(translated(result))
         return results
 
     async def one(self, call: Call) -> Any:
@@ -132,12 +133,14 @@ class Connection:
 
     @property
     def full(self) -> bool:
-        """Whether the store has refused a write for lack of room in the last FULL_SHOWN_S."""
-        return asyncio.get_running_loop().time() < self._full_until
+        """Whether the store has no room, or has refused a write for lack of it in the last FULL_SHOWN_S."""
+        return self.short_of_disk or asyncio.get_running_loop().time() < self._full_until
 
-    def _note(self, error: Exception) -> None:
-        if isinstance(error, StoreFull):
-            self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
+    def _noted(self, error: Unavailable) -> Unavailable:
+        if not isinstance(error, StoreFull):
+            return error
+        self._full_until = asyncio.get_running_loop().time() + FULL_SHOWN_S
+        return translated(exceptions.ResponseError("MISCONF")) if self.short_of_disk else error
 
     async def ping(self) -> None:
         """Return if the store answers and is not a read-only replica; for a cluster, if any node finds it in order.
@@ -272,8 +275,7 @@ class Connection:
                 meant = unavailable(part)
                 if meant is None or word_of(part) == "NOPERM":
                     return None
-                self._note(meant)
-                raise meant
+                raise self._noted(meant)
         return answers
 
     async def _settings(self, *names: str) -> list[list[str] | None]:

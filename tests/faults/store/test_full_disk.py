@@ -3,6 +3,8 @@
 import contextlib
 import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -22,16 +24,22 @@ def tiny_disk(tmp_path):
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+def filled(disk: Path) -> Path:
+    """A file that leaves nothing free."""
+    ballast = disk / "ballast"
+    with contextlib.suppress(OSError):
+        ballast.write_bytes(bytes(2 * shutil.disk_usage(disk).free))
+    assert 4096 > shutil.disk_usage(disk).free
+    return ballast
+
+
 def test_a_full_disk_causes_no_storm_of_restarts(serve, tiny_disk):
     """Labels are refused, the store restarts a few times, the log says why; with free space all recovers."""
     service = serve(DATA_DIR=tiny_disk / "data", DURABILITY="always", STORE_TIMEOUT_S=1.0).start()
     service.create()
     row = {"features": {"a": 1.0}, "label": "x"}
     assert 200 == service.request("POST", "/models/m/feedback", row | {"id": "before"}).status
-    ballast = tiny_disk / "ballast"
-    with contextlib.suppress(OSError):
-        ballast.write_bytes(bytes(2 * shutil.disk_usage(tiny_disk).free))
-    assert 4096 > shutil.disk_usage(tiny_disk).free
+    ballast = filled(tiny_disk)
     acknowledged, refused = set(), 0
     for number in range(400):
         status = service.request("POST", "/models/m/feedback", row | {"id": f"r{number}"}).status
@@ -51,3 +59,36 @@ def test_a_full_disk_causes_no_storm_of_restarts(serve, tiny_disk):
     assert 200 == eventually(200, lambda: service.request("POST", "/models/m/feedback", row | {"id": "after"}).status)
     for name in sorted(acknowledged | {"before", "after"}):
         assert service.request("POST", "/models/m/feedback", row | {"id": name}).json["duplicate"]
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_what_was_acknowledged_while_the_disk_became_full_is_kept(serve, tiny_disk, end):
+    """With "everysec", however the service ends; until there is room, also after a start, nothing more is taken."""
+    service = serve(DATA_DIR=tiny_disk / "data").start()
+    service.create()
+    row = {"features": {"a": 1.0}, "label": "x"}
+    assert 200 == service.request("POST", "/models/m/feedback", row | {"id": "before"}).status
+    ballast = filled(tiny_disk)
+    acknowledged = ["before"]
+    for number in range(400):
+        answer = service.request("POST", "/models/m/feedback", row | {"id": f"r{number}"})
+        if answer.status != 200:
+            break
+        acknowledged.append(f"r{number}")
+    assert len(acknowledged) > 1
+    for _ in range(2):
+        assert 1 == eventually(1, lambda: service.log.count("is full: feedback gets 503 until 2 MB are free"))
+        for _ in range(3):
+            time.sleep(1.0)
+            answer = service.request("POST", "/models/m/feedback", row)
+            assert (503, "store-full", True) == (answer.status, answer.problem, "its disk" in answer.json["detail"])
+        assert (200, len(acknowledged)) == (service.ready(), service.rows())
+        getattr(service, end)()
+        service.log_file.write_text("")
+        service.start()
+    ballast.unlink()
+    assert 1 == eventually(1, lambda: service.log.count("has room again"))
+    for name in acknowledged:
+        assert service.request("POST", "/models/m/feedback", row | {"id": name}).json["duplicate"]
+    answer = service.request("POST", "/models/m/feedback", row)
+    assert (200, len(acknowledged) + 1) == (answer.status, answer.json["rows"])

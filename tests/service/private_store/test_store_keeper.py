@@ -55,6 +55,7 @@ class Dying:
         self.loop, self.lives_s, self.starts = loop, iter(lives_s), []
         self.until = 0.0
         self.removed_s: tuple[float, float] = (math.inf, math.inf)  # from when to when its directory is not there
+        self.short_of_disk = lambda: loop.time() < 10.0
 
     def in_place(self) -> bool:
         begin, end = self.removed_s
@@ -82,7 +83,8 @@ def kept(monkeypatch, caplog):
 
     def keep(lives_s, seconds, removed_s=None):
         loop = Loop(random.Random(7), thread_s=0.0)
-        engine = SimpleNamespace(stats=Stats(), in_place=True)
+        connection = SimpleNamespace(short_of_disk=None)
+        engine = SimpleNamespace(stats=Stats(), in_place=True, store=SimpleNamespace(connection=connection))
         store = Dying(loop, lives_s)
         store.removed_s = removed_s or store.removed_s
 
@@ -127,11 +129,17 @@ def test_a_store_that_cannot_be_started_is_tried_on(kept, caplog):
     assert 1 == sum("cannot be restarted" in line for line in caplog.messages)
 
 
+def test_a_full_disk_is_told_to_the_connection(kept):
+    """Which then says what is full."""
+    assert kept([10_000], 5)[1].store.connection.short_of_disk
+
+
 def test_a_directory_that_was_removed_is_logged_once(kept, caplog):
     """While the server lives on and answers; the service is not ready for as long as it is missing."""
     for until_s, there in ((90, False), (60, True)):
         caplog.clear()
         _, engine = kept([10_000], 80, removed_s=(30, until_s))
+        assert not engine.store.connection.short_of_disk
         assert there == engine.in_place
         assert 1 == sum("data directory" in line for line in caplog.messages)
 

@@ -1,0 +1,84 @@
+"""A private store whose disk is full takes no data until there is room, and says so if it cannot write what it has."""
+
+import resource
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from redis import Redis
+from redis.exceptions import OutOfMemoryError
+
+from service.disk_reserve import RESERVE_BYTES
+from service.embedded import EmbeddedStore
+from service.store_process import ask
+from tests.faults.processes import eventually
+
+LARGE = 1000 * RESERVE_BYTES
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+    made = EmbeddedStore(tmp_path, "everysec", room_mb=64)
+    yield made
+    made.stop()
+
+
+def test_without_room_for_the_reserve_nothing_is_taken(store, tmp_path, monkeypatch, caplog):
+    """From the start, or once somebody has deleted it; with room again all is as before."""
+    disk = SimpleNamespace(total=LARGE, free=2 * RESERVE_BYTES - 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: disk)
+    reserve = tmp_path / "reserve"
+    with Redis.from_url(store.start()) as redis:
+        for _ in range(2):
+            assert store.short_of_disk()
+            with pytest.raises(OutOfMemoryError):
+                redis.set("x", "y")
+            assert not reserve.exists()
+            disk.free += 1
+            assert not store.short_of_disk()
+            assert redis.set("x", "y")
+            assert {"maxmemory": str(64 * 2**20)} == redis.config_get("maxmemory")
+            assert RESERVE_BYTES == reserve.stat().st_size
+            disk.free -= 1
+            assert not store.short_of_disk()
+            reserve.unlink()
+    assert 2 == sum("full: feedback gets 503 until 32 MB are free" in line for line in caplog.messages)
+
+
+def test_a_reserve_that_cannot_be_written_is_not_tried_at_once_again(store, tmp_path, monkeypatch):
+    """There may be a quota, which the statistics of the file system do not show."""
+    (tmp_path / "reserve").mkdir()
+    with Redis.from_url(store.start()) as redis:
+        assert store.short_of_disk()
+        (tmp_path / "reserve").rmdir()
+        assert store.short_of_disk()
+        store._reserve._again_at = 0.0
+        assert not store.short_of_disk()
+        assert redis.set("x", "y")
+
+
+def limited(store: EmbeddedStore, size: int) -> None:
+    server = int(ask(store._socket, "INFO", "server").partition("process_id:")[2].split()[0])
+    psutil.Process(server).rlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+@pytest.mark.skipif(not hasattr(psutil.Process, "rlimit"), reason="only Linux limits the files of another process")
+def test_what_the_server_cannot_write_is_logged(store, tmp_path, caplog):
+    """When it is stopped; unless it can write it then, for which it has the reserve."""
+    for lost in (0, 1):
+        caplog.clear()
+        with Redis.from_url(store.start()) as redis:
+            assert redis.set("x", "y")
+            limited(store, 10)
+            assert redis.set("acknowledged", lost)
+            assert eventually(True, store.short_of_disk)
+            assert not (tmp_path / "reserve").exists()
+            if not lost:
+                limited(store, resource.RLIM_INFINITY)
+        store.stop()
+        assert lost == sum("the last acknowledged rows are lost" in line for line in caplog.messages)
+    with Redis.from_url(store.start(), decode_responses=True) as redis:
+        assert "0" == redis.get("acknowledged")
