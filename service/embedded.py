@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 _OLDEST = (7, 0)
 """Of a server that is started here: older ones do not see the append-only files of newer ones and begin empty."""
 _SOCKET_PATH_MAX = 100  # bytes; the systems' own bounds are 104 and 108
+_MANIFEST = "appendonlydir/appendonly.aof.manifest"  # lists the files of the data
 _LOG_BYTES_MAX = 1_000_000
 NO_SPACE = "No space left on device"
 """What a server logs when it cannot write; the statistics of the file system do not show a quota."""
@@ -141,7 +142,11 @@ class EmbeddedStore:
         """Why the server died, as far as is known: a full disk, or the end of its log."""
         if _is_full(self._dir) or NO_SPACE in self._log_tail():
             return f"no space is left on the disk of {self._dir} (ONEPASS_DATA_DIR): free some, or move the data"
-        return self._log_tail()
+        tail = self._log_tail()
+        if "check-aof --fix" in tail:
+            fix = f"redis-check-aof --fix {self._dir / _MANIFEST}"
+            return f"the data are damaged: copy {self._dir}, then run: {fix}\n{tail}"
+        return tail
 
     def _take_directory(self) -> None:
         self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -165,6 +170,7 @@ class EmbeddedStore:
         server = _find_server()
         lock = self._wait_for_orphan()
         try:
+            self._check_data()
             self._log_begin = _shortened(self._dir / "store.log")
             self._child = ServerProcess([server, *self._options()], self._dir / "store.log", lock)
         finally:
@@ -172,6 +178,16 @@ class EmbeddedStore:
         self._make_room(self._wait_until_loaded(server, self._child))
         self._reserve = DiskReserve(self._dir, self._socket) if self._durability == "everysec" else None
         self.short_of_disk()
+
+    def _check_data(self) -> None:
+        """Refuse data that the server would not see, and delete what interrupted rewrites have left."""
+        manifest = self._dir / _MANIFEST
+        if not manifest.exists() and any(file.stat().st_size for file in manifest.parent.glob("*.aof")):
+            raise CannotStart(
+                f"{manifest.parent} has data, but no {manifest.name}: restore it, or move the directory away"
+            )
+        for part in self._dir.glob("temp-rewriteaof-*.aof"):
+            part.unlink()
 
     def _wait_until_loaded(self, server: str, child: ServerProcess) -> int:
         """Wait for as long as the server says that it is loading; a silent one is given up.

@@ -1,7 +1,6 @@
 """The private store: it starts, keeps what it was told whatever dies, and belongs to one service."""
 
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,29 +20,6 @@ from tests import stores
 from tests.faults.processes import eventually
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    """A directory whose path is short enough for a socket."""
-    path = Path(tempfile.mkdtemp(prefix="op-", dir="/tmp"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@pytest.fixture
-def start(directory) -> Iterator[Callable[..., EmbeddedStore]]:
-    """Starts stores, and stops whatever is left of them."""
-    stores = []
-
-    def begin(durability: str = "everysec", where: Path | None = None, **options) -> EmbeddedStore:
-        stores.append(EmbeddedStore(where or directory / "data", durability, **options))
-        stores[-1].start()
-        return stores[-1]
-
-    yield begin
-    for store in stores:
-        store.stop()
 
 
 def client(store: EmbeddedStore) -> Redis:
@@ -298,41 +273,6 @@ def test_a_long_path_has_its_socket_elsewhere(start, directory):
             start(where=where)
     finally:
         socket.parent.rmdir()
-
-
-def stopped(start, directory: Path) -> Path:
-    """The append-only file of a store that was given one key and stopped."""
-    store = start()
-    with client(store) as redis:
-        redis.set("x", "y")
-    store.stop()
-    return next(path for path in (directory / "data").rglob("*.incr.aof"))
-
-
-def test_a_torn_tail_is_cut_off(start, directory):
-    """What a power cut leaves of the last command; everything before it is there."""
-    with stopped(start, directory).open("ab") as aof:
-        aof.write(b"*3\r\n$3\r\nSET\r\n$1\r\nz")
-    with client(start()) as redis:
-        assert ["x"] == redis.keys()
-
-
-def test_corrupt_data_are_refused_with_the_servers_own_words(start, directory, monkeypatch):
-    """On a full disk the server has none. Nothing is reset; the directory is free again for whoever repairs it."""
-    aof = stopped(start, directory)
-    whole = aof.read_bytes()
-    aof.write_bytes(b"#" + whole)
-    with pytest.raises(CannotStart, match="(?s)exited immediately.*Bad file format"):
-        start()
-    with monkeypatch.context() as full:
-        full.setattr(embedded, "FREE_BYTES_MIN", 2**62)
-        with pytest.raises(
-            CannotStart, match=r"exited immediately; no space is left on the disk of .*ONEPASS_DATA_DIR"
-        ):
-            start()
-    aof.write_bytes(whole)
-    with client(start()) as redis:
-        assert ["x"] == redis.keys()
 
 
 def test_a_directory_that_cannot_be_used_is_named(start, directory):

@@ -1,0 +1,89 @@
+"""The files of a private store: damaged, incomplete or left over."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from service import embedded
+from service.embedded import CannotStart
+from tests.service.private_store.test_embedded import client
+
+
+def stopped(start, directory: Path) -> Path:
+    """The append-only file of a store that was given one key and stopped."""
+    store = start()
+    with client(store) as redis:
+        redis.set("x", "y")
+    store.stop()
+    return next(path for path in (directory / "data").rglob("*.incr.aof"))
+
+
+def test_a_torn_tail_is_cut_off(start, directory):
+    """What a power cut leaves of the last command; everything before it is there."""
+    with stopped(start, directory).open("ab") as aof:
+        aof.write(b"*3\r\n$3\r\nSET\r\n$1\r\nz")
+    with client(start()) as redis:
+        assert ["x"] == redis.keys()
+
+
+def test_corrupt_data_are_refused_with_the_servers_own_words(start, directory, monkeypatch):
+    """On a full disk the server has none. Nothing is reset; the directory is free again for whoever repairs it."""
+    aof = stopped(start, directory)
+    whole = aof.read_bytes()
+    aof.write_bytes(b"#" + whole)
+    with pytest.raises(CannotStart, match="(?s)exited immediately.*Bad file format"):
+        start()
+    with monkeypatch.context() as full:
+        full.setattr(embedded, "FREE_BYTES_MIN", 2**62)
+        with pytest.raises(
+            CannotStart, match=r"exited immediately; no space is left on the disk of .*ONEPASS_DATA_DIR"
+        ):
+            start()
+    aof.write_bytes(whole)
+    with client(start()) as redis:
+        assert ["x"] == redis.keys()
+
+
+def test_damaged_data_come_with_a_remedy(start, directory):
+    """Such as NULs after a power cut: the first line names the command, which does help."""
+    aof = stopped(start, directory)
+    aof.write_bytes(aof.read_bytes() + bytes(4096))
+    with pytest.raises(CannotStart) as refused:
+        start()
+    command = re.search(r"; the data are damaged: copy .*, then run: (redis-check-aof --fix \S+)\n", str(refused.value))
+    tool = directory / "redis-check-aof"
+    tool.symlink_to(shutil.which("redis-server") or pytest.skip("no Redis"))
+    subprocess.run([tool, *command[1].split()[1:]], input=b"y\n", check=True, capture_output=True)
+    with client(start()) as redis:
+        assert ["x"] == redis.keys()
+
+
+def test_data_without_their_manifest_are_not_passed_over(start, directory):
+    """Else the store would start empty, and mix new data with the old ones later; empty files are no data."""
+    aof = stopped(start, directory)
+    manifest = aof.with_name("appendonly.aof.manifest")
+    kept = manifest.rename(directory / "kept")
+    with pytest.raises(CannotStart, match=r"appendonlydir has data, but no appendonly\.aof\.manifest: restore it"):
+        start()
+    assert aof.stat().st_size > 0
+    kept.rename(manifest)
+    store = start()
+    with client(store) as redis:
+        assert ["x"] == redis.keys()
+    store.stop()
+    aof.write_bytes(b"")
+    manifest.unlink()
+    assert start().alive()
+
+
+def test_what_an_interrupted_rewrite_leaves_is_removed(start, directory):
+    """It can be as large as the data, and no server would ever use it."""
+    data = stopped(start, directory).parents[1]
+    for name in ("temp-rewriteaof-7.aof", "temp-rewriteaof-bg-7.aof"):
+        (data / name).write_text("part")
+    with client(start()) as redis:
+        assert ["x"] == redis.keys()
+    assert [] == list(data.glob("temp-*"))
