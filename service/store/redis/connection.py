@@ -8,6 +8,7 @@ grouped by node and sent to all nodes at once; a node that fails affects only it
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -21,6 +22,8 @@ from service.store.redis.node import Command, Line, Node
 from service.store.redis.redis_errors import translated, unavailable, word_of
 from service.store.redis.topology import topology
 from service.store.redis.url import parse
+
+logger = logging.getLogger(__name__)
 
 Durability = Literal["always", "everysec", "none", "unknown"]
 _WEAKEST: tuple[Durability, ...] = ("none", "unknown", "everysec", "always")
@@ -85,6 +88,7 @@ class Connection:
         self.topology = topology(parse(url), timeout_s, connections_max)
         self._full_until = float("-inf")
         self.short_of_disk = False
+        self._reasons: list[str] = []  # why some servers failed while others answered
 
     def node_key(self, key: str) -> str:
         """Equal for keys that wait for the same server; empty if one server has all keys."""
@@ -270,6 +274,12 @@ class Connection:
             self.topology.failed(failure)
         if not answers:
             raise translated(failures[0])
+        reasons = sorted({str(unavailable(failure) or failure) for failure in failures})
+        if reasons and reasons != self._reasons:
+            logger.warning(
+                "%d of %d servers of the store cannot be used: %s", len(failures), len(nodes), "; ".join(reasons)
+            )
+        self._reasons = reasons
         for part in chain.from_iterable(answers):
             if isinstance(part, Exception):
                 meant = unavailable(part)

@@ -6,6 +6,8 @@ import logging
 import socket
 import subprocess
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from redis.asyncio import SSLConnection
@@ -13,6 +15,7 @@ from redis.asyncio import SSLConnection
 from service.errors import StoreDown
 from service.store.redis import node
 from service.store.redis.connection import Call, Connection
+from service.store.redis.redis_errors import reply_error
 from service.store.redis.url import parse
 from tests.listening import listening
 from tests.service.store.test_connection import connected
@@ -235,3 +238,23 @@ def test_a_database_is_a_number(url):
     """The library would silently use 0 instead."""
     with pytest.raises(ValueError, match="ONEPASS_REDIS_URL"):
         parse(url)
+
+
+async def test_a_server_that_fails_beside_others_is_logged_once(connection, monkeypatch, caplog):
+    """With the reason, and again when that changes or recurs: its models alone get 503, the service is ready."""
+    replies = [*2 * ["WRONGPASS invalid pair"], *2 * ["LOADING it is"]]
+    send = AsyncMock(side_effect=map(reply_error, [*replies, replies[-1]]))
+    (there,) = await connection.topology.nodes()
+    nodes = [there, SimpleNamespace(send=send)]
+    monkeypatch.setattr(connection.topology, "nodes", AsyncMock(return_value=nodes))
+    for _ in replies:
+        await connection.durability()
+    assert [
+        f"1 of 2 servers of the store cannot be used: the store {said}"
+        for said in ("rejects the credentials", "is loading its data")
+    ] == [record.message for record in caplog.records if record.levelname == "WARNING"]
+    connection.topology.nodes.return_value = [there]
+    await connection.durability()
+    connection.topology.nodes.return_value = nodes
+    await connection.durability()
+    assert 3 == sum(record.levelname == "WARNING" for record in caplog.records)
