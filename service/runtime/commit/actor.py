@@ -340,6 +340,8 @@ class Actor:
                 await self._apply(commit, appended)
             elif appended.code == "gone":
                 self.lost(await self._shared.reader.gone(self._replica, appended.head))
+            elif appended.code == "evicted":
+                self.lost(self._replica.quarantine("the store has evicted its ids, which tell what was learned"))
             elif appended.code == "foreign":
                 self.lost(self._replica.quarantine("its log has an entry that Onepass did not write"))
             elif appended.code == "other":

@@ -33,6 +33,8 @@ local function remembered()
   return {call('ZCOUNT', seen_due, from, '+inf'), tonumber(first[2] or 0), now}
 end
 local function place(version, k, row) return string.format('%.0f:%d:%d:', version, k, row) end
+-- Both change together: where they differ, the store has evicted one of them.
+if #ids > 0 and call('HLEN', seen) ~= call('ZCARD', seen_due) then return {'evicted', head, meta[3]} end
 local known = look(seen, seen_due, ids)
 
 local function state_key(digest) return string.sub(KEYS[7], 1, -2) .. ':' .. digest end

@@ -381,3 +381,15 @@ async def test_a_model_that_the_index_has_lost_is_listed_again(start, store_url)
         return name in [model["name"] for model in (await api.get("/models"))["models"]]
 
     await until(listed)
+
+
+async def test_a_model_whose_ids_the_store_has_evicted_learns_no_row_with_an_id(start, store_url, caplog):
+    """It could have learned it before."""
+    api = await start()
+    path = await api.new(DFOP)
+    await api.post(f"{path}/feedback", _row(1, id="a"))
+    ids = ModelKeys(path.rpartition("/")[2], (await api.get(path))["incarnation"]).idempotency
+    await _ask(store_url, ("DEL", ids))
+    refused = problem(await api.ask("POST", f"{path}/feedback", json=_row(1, id="a")), 503)
+    assert "evicted" in refused["detail"]
+    assert "is out of service: the store has evicted" in caplog.text

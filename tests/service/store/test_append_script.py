@@ -93,6 +93,18 @@ async def test_fenced_when_a_packet_of_the_past_arrives(model):
     assert before == await model.contents()
 
 
+@pytest.mark.parametrize("key", ["idempotency", "idempotency_expiry"])
+async def test_evicted_when_the_store_has_lost_ids(model, key):
+    """Rows with ids are not added: they could be learned twice."""
+    await model.append(one("a"))
+    await model.connection.ask(("DEL", getattr(model.keys, key)))
+    before = await model.contents()
+    for again in ("a", "b"):
+        assert "evicted" == (await model.append(one(again))).code
+    assert before == await model.contents()
+    assert "ok" == (await model.append(SegmentIn(b"row"))).code
+
+
 def _mixed() -> tuple[SegmentIn, ...]:
     return (
         one("old"),
