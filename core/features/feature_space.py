@@ -6,9 +6,11 @@ form that both can read, and each space reads it in its own way (``RowPart``):
 
     categories   numbered as in the old space, then those that only the new one has; each space uses its own numbers,
                  ``OTHER`` for a category that it does not have
-    numbers      as they were sent; clipped to the space's range if it does not accept others
+    numbers      as they were sent; clipped to the space's range if it does not accept others; outside both ranges
+                 refused if both spaces refuse them
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -135,8 +137,11 @@ def _for_both(one: Feature, other: Feature) -> Feature:
         return _extended(one, other.categories)
     if (one.minimum, one.maximum, one.outside) == (other.minimum, other.maximum, other.outside):
         return one
-    limited = one.outside != "accept" or other.outside != "accept"
-    return replace(one, minimum=None, maximum=None, outside="accept") if limited else one
+    if (limits := Limits.of((one, other))) is None:
+        return one
+    outer = limits.low.min().item(), limits.high.max().item()
+    low, high = (end if math.isfinite(end) and limits.refused.all() else None for end in outer)
+    return replace(one, minimum=low, maximum=high, outside="accept" if low is high is None else "refuse")
 
 
 def one_value(feature: Feature, other: Feature) -> bool:

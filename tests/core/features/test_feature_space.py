@@ -33,12 +33,30 @@ def test_the_union_of_two_spaces_has_the_old_features_then_the_new_names():
 
 
 def test_the_union_of_two_spaces_accepts_the_values_of_both():
-    """Old categories followed by new ones; no limit unless both ranges have one."""
+    """Old categories followed by new ones; no limit unless both spaces refuse numbers outside their ranges."""
     new = parse_features([{**DAY, "categories": ["wed", "mon"]}, {"name": "b", "min": 0, "max": 9, "outside": "clip"}])
     both = union(NOW, new)
     assert ("mon", "tue", "wed") == both.features[1].categories
     assert "b" == both.features[2].to_json()
     assert NOW.features[1] == union(NOW, parse_features([{**DAY, "categories": ["tue", "mon"]}])).features[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "both"),
+    [
+        ({"min": 0, "max": 1}, {"min": -1, "max": 0.5}, {"min": -1, "max": 1, "outside": "refuse"}),
+        ({"min": 0, "max": 1}, {"max": 9}, {"max": 9, "outside": "refuse"}),
+        ({"min": 0}, {"max": 9}, {}),
+        ({"min": 0}, {"min": 1, "outside": "clip"}, {}),
+        ({"min": 0}, {"outside": "accept"}, {}),
+    ],
+)
+def test_the_union_refuses_what_both_spaces_refuse(old, new, both):
+    """A number within one of the ranges is accepted; without a common end, any number on that side is."""
+    read = [parse_features([{"name": "b", "outside": "refuse", **ends}]) for ends in (old, new)]
+    (joined,) = parse_features([{"name": "b", **both}])
+    assert (joined,) == union(Schema(read[0]), read[1]).features == union(Schema(read[1]), read[0]).features
+    parse_next(["c", *(feature.to_json() for feature in read[1])], Schema(read[0]))
 
 
 def test_each_space_reads_a_row_of_the_union_its_own_way():
