@@ -158,13 +158,14 @@ class _CodedColumn(Column):
 class _CategoryColumn(_CodedColumn):
     """The column of declared categories; ``others``: whether it accepts other values, as ``OTHER``.
 
-    In CSV "" is missing unless it is one of the categories.
+    In CSV "" is missing unless it is one of the categories; True and TRUE are true unless they are.
     """
 
     def __init__(self, feature: Feature, others: bool) -> None:
         self._feature, self._others = feature, others
         self._codes = {(type(label), label): float(at) for at, label in enumerate(feature.categories)}
-        texts = {key(label): code for (_, label), code in self._codes.items()}
+        texts = {text: code for (kind, label), code in self._codes.items() if kind is bool for text in _spelt(label)}
+        texts |= {key(label): code for (_, label), code in self._codes.items()}
         self.missing = {""} - texts.keys()
         self.misfit = "is not the index of a category", f"0 to {feature.width - 1}"
         super().__init__(self._codes, texts, feature.width)
@@ -193,14 +194,18 @@ class _BooleanColumn(_CodedColumn):
         self._name = name
         kinds: tuple[type[Any], ...] = (bool, int, float)
         values = {(kind, kind(truth)): float(truth) for truth in (False, True) for kind in kinds}
-        spelt = dict.fromkeys(("0", "0.0", "False", "false", "FALSE"), 0.0)
-        spelt |= dict.fromkeys(("1", "1.0", "True", "true", "TRUE"), 1.0)
+        spelt = dict.fromkeys(("0", "0.0", *_spelt(False)), 0.0) | dict.fromkeys(("1", "1.0", *_spelt(True)), 1.0)
         super().__init__(values, spelt, 2)
 
     def _other(self, cell: Any, texts: bool) -> float:
         del texts
         way_out = _to_take_such(self._name, "categorical" if isinstance(cell, str) else "numeric")
         raise Unfit("is not true or false" + way_out * (type(cell) in _LABELS), [True, False, 0, 1])
+
+
+def _spelt(truth: object) -> list[str]:
+    """The spellings of true or false in CSV."""
+    return [str(truth), str(truth).lower(), str(truth).upper()]
 
 
 class _HashedColumn(Column):

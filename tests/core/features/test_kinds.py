@@ -113,6 +113,16 @@ def test_a_category_that_is_not_declared_is_other(value):
         one(DAY, [value])
 
 
+@pytest.mark.parametrize("others", [(), ("True", "FALSE")])
+def test_true_and_false_have_the_usual_spellings_in_csv(others):
+    """As for boolean features, unless the text is another category; in JSON only true is true."""
+    flag = {"name": "flag", "categories": [True, False, *others]}
+    expected = [0, 2 if others else 0, 0, 1, 1, 3 if others else 1]
+    assert expected == [of_text(flag, text) for text in ("true", "True", "TRUE", "false", "False", "FALSE")]
+    assert [OTHER, OTHER, OTHER] == [of_text(flag, "1"), of_text(DAY, "True"), one(flag, "TRUE")]
+    assert [0.0, 2.0 if others else OTHER] == [one(flag, True), one(flag, "True")]
+
+
 # -- booleans
 
 
