@@ -14,7 +14,7 @@ SCALING = Param(
     choices=("none", "standard", "robust", "minmax"),
 )
 BIAS = Param("bias", "boolean", True, "Whether a constant column is added to the features.")
-UNSCALED = replace(SCALING, default="none")  # ``scaling`` of learners that work at any scale
+UNSCALED = replace(SCALING, default="none")  # ``scaling`` of learners that need none unless columns are small
 RANDOM_FEATURES = Param(
     "random_features",
     "integer",

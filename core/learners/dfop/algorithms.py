@@ -35,7 +35,8 @@ _VARIANCE = Param(
     "initial_variance",
     "number",
     1e3,
-    "p0, where P_0 = p0 I in Algorithm 1: how far from zero the weights may start; large values trust the first rows.",
+    "p0, where P_0 = p0 I in Algorithm 1: how far from zero the weights may start; large values trust the first rows. "
+    "It depends on the units of labels and columns: columns of deviation .01 or less need a larger one or scaling.",
     gt=0.0,
     le=1e12,
 )
@@ -92,7 +93,7 @@ ALGORITHMS = (
         summary="DFOP with a discount per row: a feedback row can set how much of the past to keep.",
         use_when=(
             "Your rows can say how much of the past still counts. Without discounts it is dfop with a fixed rate, 2 "
-            "points less accurate when classes drift."
+            "points less accurate when classes drift. Columns of small scale need scaling."
         ),
         equation="min Σᵢ (λᵢ₊₁ ⋯ λₜ) (yᵢ − wᵀxᵢ)² over w, exactly; λⱼ = 1 − μ where none is given",
         params=(_RATE, _VARIANCE, BIAS, _VARIANT, UNSCALED, RANDOM_FEATURES),
@@ -103,7 +104,7 @@ ALGORITHMS = (
         summary="Recursive least squares: all rows count equally; best if nothing drifts.",
         use_when=(
             "Nothing drifts: about as good as dfop on shuffled files (75.9 and 76.4 %) in less than half the time, "
-            "but 10 points less accurate when classes rotate."
+            "but 10 points less accurate when classes rotate. Columns of small scale need scaling."
         ),
         equation="min Σᵢ (yᵢ − wᵀxᵢ)² + |w|² / p₀ over w, exactly, row by row",
         params=(_VARIANCE, BIAS, _VARIANT, UNSCALED, RANDOM_FEATURES),
