@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from service.aof_gaps import mend
 from service.disk_reserve import DiskReserve
 from service.store_process import ServerProcess, ask, information, no_link
 
@@ -168,6 +169,16 @@ class EmbeddedStore:
 
     def _launch(self) -> None:
         server = _find_server()
+        try:
+            self._make_room(self._loaded(server))
+        except CannotStart:
+            if not mend(self._dir, self._log_tail()):
+                raise
+            self._make_room(self._loaded(server))
+        self._reserve = DiskReserve(self._dir, self._socket) if self._durability == "everysec" else None
+        self.short_of_disk()
+
+    def _loaded(self, server: str) -> int:
         lock = self._wait_for_orphan()
         try:
             self._check_data()
@@ -175,9 +186,7 @@ class EmbeddedStore:
             self._child = ServerProcess([server, *self._options()], self._dir / "store.log", lock)
         finally:
             os.close(lock)  # the child keeps its copy, and with it the lock
-        self._make_room(self._wait_until_loaded(server, self._child))
-        self._reserve = DiskReserve(self._dir, self._socket) if self._durability == "everysec" else None
-        self.short_of_disk()
+        return self._wait_until_loaded(server, self._child)
 
     def _check_data(self) -> None:
         """Refuse data that the server would not see, and delete what interrupted rewrites have left."""
@@ -244,9 +253,10 @@ class EmbeddedStore:
 
     def _stop_child(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         if self._child is not None:
+            begun = time.monotonic()
             if self._reserve is not None:
                 self._reserve.settle(timeout_s)
-            self._child.stop(timeout_s)
+            self._child.stop(max(0.0, timeout_s + begun - time.monotonic()))
             self._child = None
 
     def _options(self) -> list[str]:

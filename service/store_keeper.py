@@ -40,8 +40,9 @@ class StoreKeeper:
                 was, self._engine.in_place = self._engine.in_place, await asyncio.to_thread(self._store.in_place)
                 if was and not self._engine.in_place:
                     logger.error(REMOVED)
-                short = self._engine.in_place and await asyncio.to_thread(self._store.short_of_disk)
-                self._engine.store.connection.short_of_disk = short
+                if self._engine.in_place:  # else it takes what it took before
+                    short = await asyncio.to_thread(self._store.short_of_disk)
+                    self._engine.store.connection.short_of_disk = short
                 if self._said and clock() - started > STEADY_S:
                     logger.info("the private store works again")
                     self._said.clear()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from service import embedded
+from service.aof_gaps import close_gaps
 from service.embedded import CannotStart
 from tests.service.private_store.test_embedded import client
 
@@ -47,10 +48,49 @@ def test_corrupt_data_are_refused_with_the_servers_own_words(start, directory, m
         assert ["x"] == redis.keys()
 
 
+def test_gaps_are_closed(start, directory, caplog):
+    """Between commands and at the end, not in what they say; nothing else is lost, and the log tells."""
+    said = "x\r\n\0\0*\r\n$"
+    store = start()
+    with client(store) as redis:
+        redis.set("first", said)
+        redis.set("last", said)
+    store.stop()
+    aof = next(path for path in (directory / "data").rglob("*.incr.aof"))
+    whole = aof.read_bytes()
+    at = whole.index(b"*3", whole.index(b"first"))
+    aof.write_bytes(b"#TS:1700000000\r\n" + whole[:at] + bytes(300) + whole[at:] + bytes(4096))
+    with client(start()) as redis:
+        assert [said, said] == redis.mget("first", "last")
+    assert b"#TS:1700000000\r\n" + whole == aof.read_bytes()[: 16 + len(whole)]
+    assert 1 == sum("they are closed" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("torn", [b"*", b"*3", b"*3\r\n$3\r", b"*3\r\n$3\r\nSET\r\n$1\r\nz"])
+def test_gaps_are_closed_before_a_torn_command(tmp_path, torn):
+    """A command without its end stays for the server to cut off."""
+    file, whole = tmp_path / "aof", b"*1\r\n$4\r\nPING\r\n"
+    file.write_bytes(whole + bytes(9) + torn)
+    assert close_gaps(file, tmp_path / "scratch")
+    assert whole + torn == file.read_bytes()
+    assert not close_gaps(file, tmp_path / "scratch")
+    assert [file] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [b"PING\r\n", b"*1\r\n:1\r\n", b"*x\r\n"])
+def test_what_is_no_command_is_left_alone(tmp_path, wrong):
+    """The gaps beside it too: only whole commands show where one is."""
+    file = tmp_path / "aof"
+    file.write_bytes(bytes(9) + wrong)
+    with pytest.raises(ValueError):
+        close_gaps(file, tmp_path / "scratch")
+    assert bytes(9) + wrong == file.read_bytes()
+
+
 def test_damaged_data_come_with_a_remedy(start, directory):
-    """Such as NULs after a power cut: the first line names the command, which does help."""
+    """The first line names the command, which does help."""
     aof = stopped(start, directory)
-    aof.write_bytes(aof.read_bytes() + bytes(4096))
+    aof.write_bytes(aof.read_bytes() + b"garbage\r\n")
     with pytest.raises(CannotStart) as refused:
         start()
     command = re.search(r"; the data are damaged: copy .*, then run: (redis-check-aof --fix \S+)\n", str(refused.value))

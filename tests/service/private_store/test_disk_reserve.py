@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 def test_without_room_for_the_reserve_nothing_is_taken(store, tmp_path, monkeypatch, caplog):
     """From the start, or once somebody has deleted it; with room again all is as before."""
-    disk = SimpleNamespace(total=LARGE, free=2 * RESERVE_BYTES - 1)
+    disk = SimpleNamespace(total=LARGE, free=2 * 2**20 - 1)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: disk)
     reserve = tmp_path / "reserve"
     with Redis.from_url(store.start()) as redis:
@@ -41,11 +41,37 @@ def test_without_room_for_the_reserve_nothing_is_taken(store, tmp_path, monkeypa
             assert not store.short_of_disk()
             assert redis.set("x", "y")
             assert {"maxmemory": str(64 * 2**20)} == redis.config_get("maxmemory")
-            assert RESERVE_BYTES == reserve.stat().st_size
+            assert 2**20 == reserve.stat().st_size
             disk.free -= 1
             assert not store.short_of_disk()
             reserve.unlink()
-    assert 2 == sum("full: feedback gets 503 until 32 MB are free" in line for line in caplog.messages)
+    assert 2 == sum("full: feedback gets 503 until 2 MB are free" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "size"),
+    [(LARGE, LARGE, RESERVE_BYTES), (LARGE, 28 * 2**20, 7 * 2**20), (40 * 2**20, 40 * 2**20, 5 * 2**20)],
+)
+def test_the_reserve_suits_the_disk(store, tmp_path, monkeypatch, total, free, size):
+    """A file that was written in part only is replaced; one that is whole stays."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=total, free=free))
+    (tmp_path / "reserve").write_bytes(b"part")
+    store.start()
+    whole = (tmp_path / "reserve").stat()
+    assert not store.short_of_disk()
+    assert (size, whole.st_mtime_ns) == (whole.st_size, (tmp_path / "reserve").stat().st_mtime_ns)
+
+
+def test_the_reserve_stays_until_nothing_more_is_taken(store, tmp_path, monkeypatch):
+    """Else the server could acknowledge more than it has room for."""
+    store.start()
+    monkeypatch.setattr(store._reserve, "_failing", lambda: True)
+    with monkeypatch.context() as unheard:
+        unheard.setattr(store._reserve, "_limit", lambda _: False)
+        assert not store.short_of_disk()
+        assert (tmp_path / "reserve").exists()
+    assert store.short_of_disk()
+    assert not (tmp_path / "reserve").exists()
 
 
 def test_a_reserve_that_cannot_be_written_is_not_tried_at_once_again(store, tmp_path, monkeypatch):
