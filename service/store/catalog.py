@@ -44,6 +44,7 @@ LOST_MS = 120_000
 _REMEMBER = script("basics", "remember")
 
 _DELETE = script("basics", "delete")
+_REPLACE = script("replace_damaged")
 
 _JUDGE = script("judge_missing")
 
@@ -151,15 +152,12 @@ class Catalog:
         """Delete the model that has the name now, with all its keys, or give up a lost one; False if there is none."""
         while (found := (await metas(self._connection, [name], (), str))[0]) is not None:
             if isinstance(found, ModelDown):  # not even the incarnation can be read, but the index has it
-                meta = meta_key(name)
-                await self._connection.ask(("DEL", meta))
-                for incarnation in await self._listed(name):
-                    await self._connection.ask(("HSETNX", meta, "incarnation", incarnation))
-                    await self._delete(ModelKeys(name, incarnation))
+                own = await self._listed(name)
+                data = [key for keys in (ModelKeys(name, one) for one in own) for key in (keys.log, keys.snapshots)]
+                await self._connection.one(Call(_REPLACE, (meta_key(name), *data), own))
+            elif await self._delete(ModelKeys(name, found)):
                 return True
-            if await self._delete(ModelKeys(name, found)):
-                return True
-            # It was deleted elsewhere and the name was given away in between: read it again.
+            # Read it again: it was damaged, or deleted elsewhere and the name was given away in between.
         await self._unlist_deleted(name)
         if (lost := await self._lost(name)) is not None:
             await self.give_up(name, lost)

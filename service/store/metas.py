@@ -32,10 +32,15 @@ async def metas(
             incarnation, *rest = result
             found.append(None if incarnation is None else made(incarnation.decode(), *rest))
         except (AttributeError, TypeError, ValueError):  # a field is missing or not what it should be, or no HASH
-            _tell(name)
-            way_out = "restore the store from a backup, or delete the model"
-            found.append(ModelDown(f"model {name}: {_DAMAGED}", "cannot be read", way_out))
+            found.append(damaged(name))
     return found
+
+
+def damaged(name: str) -> ModelDown:
+    """The error of a model whose meta cannot be read; it is logged once."""
+    _tell(name)
+    way_out = "restore the store from a backup, or delete the model"
+    return ModelDown(f"model {name}: {_DAMAGED}", "cannot be read", way_out)
 
 
 @lru_cache(maxsize=1000)

@@ -149,9 +149,9 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     another incarnation has the name now, else 0).
     """
 
-    # join.lua and append.lua define "gone", "ahead", "fork", "trimmed" and "fenced"; "evicted": the store has lost
-    # the ids of the model; "foreign": the log has an entry that Onepass did not write, and whether anything was written
-    # now is unknown; "other": code of another state version has appended to the model
+    # join.lua and append.lua define "gone", "damaged", "ahead", "fork", "trimmed" and "fenced"; "evicted": the store
+    # has lost the ids of the model; "foreign": the log has an entry that Onepass did not write, and whether anything
+    # was written now is unknown; "other": code of another state version has appended to the model
     code: Code
     head: int  # the model's version now
     head_uid: str

@@ -16,7 +16,7 @@ import msgspec
 from core.contract import Buffer
 from core.model import STATE_VERSION
 
-Code = Literal["ok", "gone", "ahead", "fork", "trimmed", "fenced", "evicted", "other", "foreign"]
+Code = Literal["ok", "gone", "ahead", "fork", "damaged", "trimmed", "fenced", "evicted", "other", "foreign"]
 OTHER = (
     f"its log was written by a version of Onepass with a different state format; this one reads {STATE_VERSION} only"
 )

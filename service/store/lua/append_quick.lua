@@ -4,7 +4,7 @@
 -- (tests/service/store/test_append_quick.py compares both).
 if ARGV[11] == '1' and ARGV[13] == '' and ARGV[14] == '' and ARGV[15] == '0' and ARGV[16] == '' then
   local writer = 'w:' .. ARGV[4]
-  local meta = redis.call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code', writer)
+  local meta = redis.pcall('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code', writer)
   local at_head = meta[1] == ARGV[1] and meta[2] == ARGV[2] and meta[3] == ARGV[3] and meta[4] == ARGV[10]
   if at_head and meta[5] and tonumber(ARGV[5]) > tonumber(string.match(meta[5], '^%d+')) then
     local clock = redis.call('TIME')

@@ -1,8 +1,10 @@
 -- The checks every reader of the log shares, in this order, then reading.
 -- KEYS 1 meta, 2 log; ARGV 1 incarnation, 2 version, 3 uid of that version.
-local meta = call('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code')
+local meta = redis.pcall('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code')
+if meta.err then return {'damaged', 0, ''} end
 if meta[1] ~= ARGV[1] then return {'gone', meta[1] and 1 or 0, ''} end
-local head, v0 = tonumber(meta[2]), tonumber(ARGV[2])
+local head, v0 = tonumber(meta[2] or ''), tonumber(ARGV[2])
+if not (head and meta[3]) then return {'damaged', 0, ''} end
 if v0 > head then return {'ahead', head, meta[3]} end
 local first = nil
 if v0 == head then

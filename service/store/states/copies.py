@@ -13,6 +13,7 @@ from core.contract import Buffer
 from service.errors import ModelLost
 from service.store.keys import INDEX, ModelKeys, raw, text
 from service.store.lua import script
+from service.store.metas import damaged
 from service.store.redis.connection import Call, Connection
 from service.store.states import pieces
 from service.store.states.snapshots import SnapshotInfo
@@ -79,4 +80,7 @@ async def write(connection: Connection, copy: Copy, state: Buffer) -> tuple[str,
         await connection.ask(("ZREM", INDEX, keys.member()), ("UNLINK", keys.chunks(0)))
     if not incarnation:
         raise ModelLost(copy.name)
-    return incarnation.decode(), Origin.from_bytes(origin)
+    try:
+        return incarnation.decode(), Origin.from_bytes(origin)
+    except ValueError:
+        raise damaged(copy.name) from None

@@ -16,8 +16,11 @@ DAMAGES = {
     "created": ("HSET", "created", "x"),
     "incarnation": ("HSET", "incarnation", b"\xff\xfe"),
     "snapshot": ("HSET", "snapshot", "x"),
+    "origin": ("HSET", "origin", b"\xff"),
     "no hash": ("SET", "x"),
 }
+READABLE = ("snapshot", "origin")  # only the follower and copies read these
+APPENDED = ("incarnation", "no config", "created", *READABLE)  # appends do not notice these
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +39,13 @@ async def test_a_damaged_record_concerns_its_own_model_only(apis, caplog, damage
     names = [path.rpartition("/")[2] for path in (good, bad)]
     verb, *words = DAMAGES[damage]
     key = meta_key(names[1])
+    (own,) = await ask(("HGET", key, "incarnation"))
     await ask(*([("DEL", key)] if verb == "SET" else []), (verb, key, *words))
     await first.engine.follower._look(names)
-    row = {"features": features(1), "label": "UP"}
-    await first.ask("POST", f"{bad}/feedback", json=row)
+    row, damaged = {"features": features(1), "label": "UP"}, f"model {names[1]}: its record in the store is damaged"
+    answer = await first.ask("POST", f"{bad}/feedback", json=row)
+    assert damage in APPENDED or damaged == problem(answer, 503)["detail"]
+    assert (await first.ask("POST", f"{good}/copy", json={"name": names[1]})).status_code in (409, 503)
     rows = (await first.post(f"{good}/feedback", row))["rows"]
 
     async def follows():
@@ -47,16 +53,36 @@ async def test_a_damaged_record_concerns_its_own_model_only(apis, caplog, damage
 
     await until(follows)
     assert names[0] in [model["name"] for model in (await first.get("/models"))["models"]]
-    if damage != "snapshot":  # only the follower reads it
-        said = problem(await second.ask("GET", bad), 503)["detail"]
-        assert f"model {names[1]}: its record in the store is damaged" == said
+    if damage not in READABLE:
+        assert damaged == problem(await second.ask("GET", bad), 503)["detail"]
         problem(await second.ask("PUT", bad, json=DFOP), 503)
+    await ask(*[("ZADD", INDEX, 0, f"{names[1]} {other}") for other in ("0", "z")])  # just being created
     assert 204 == (await second.ask("DELETE", bad)).status_code
     problem(await second.ask("GET", bad), 404)
     (kept,) = await ask(("KEYS", f"onepass:{{{names[1]}}}:*"))
-    assert {b"deleted"} == {name.rpartition(b":")[2] for name in kept}
+    assert [f"onepass:{{{names[1]}}}:{own.decode()}:deleted".encode()] == kept
     assert 201 == (await second.ask("PUT", bad, json=DFOP)).status_code
     assert "died" not in caplog.text
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+async def test_a_damaged_model_that_is_being_deleted_is_never_lost(apis, caplog, monkeypatch, rows):
+    """Whatever a replica sees between the steps of the deletion."""
+    first, second = apis
+    bad = await first.learnt(rows=rows) if rows else await first.new(DFOP)
+    name, connection = bad.rpartition("/")[2], second.engine.store.connection
+    run = connection.run
+
+    async def looked_at(*calls, **way):
+        results = await run(*calls, **way)
+        await first.engine.follower._look([name])
+        return results
+
+    await connection.ask(("DEL", meta_key(name)), ("SET", meta_key(name), "x"))
+    monkeypatch.setattr(connection, "run", looked_at)
+    assert 204 == (await second.ask("DELETE", bad)).status_code
+    assert 201 == (await second.ask("PUT", bad, json=DFOP)).status_code
+    assert "the store has lost model" not in caplog.text
 
 
 async def test_foreign_members_of_an_index_are_passed_over(apis):
