@@ -266,7 +266,7 @@ class _Bounded(HttpToolsProtocol):
             self.url = b"/?" + (target.query or b"")
         _on_headers_complete(self)
         if self.scope["http_version"] == "1.0":
-            without_chunks(self.cycle)
+            without_chunks(self.scope, self.cycle)
         self.headers, self._in_body, self._held.linger_s = [], True, LINGER_S  # lines from now on are trailers
 
     def on_message_complete(self) -> None:

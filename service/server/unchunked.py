@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 
-def without_chunks(cycle: Any) -> None:
+def without_chunks(scope: Any, cycle: Any) -> None:
     """Have a request of HTTP/1.0 answered without the chunks of uvicorn, which closes after each such answer.
 
-    ``cycle`` is uvicorn's RequestResponseCycle, or None for an upgrade, whose head is read again.
+    ``cycle`` is uvicorn's RequestResponseCycle; for an upgrade, whose head is read again, the one before it or None.
     """
-    if cycle is not None:
+    if cycle is not None and cycle.scope is scope:
         cycle.send = partial(_send, cycle, cycle.send)
 
 

@@ -166,6 +166,12 @@ async def test_http_1_0_gets_no_chunks(known):
         assert (known, False) == (b"content-length" in head, b"transfer-encoding" in head)
         assert b"connection: close" in head
         assert b"".join(parts) == body
+        upgrade = b"GET / HTTP/1.0\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        assert (await server.answer(upgrade)).endswith(b"\r\n\r\n" + body)
+        answers = await server.answer(GET + b"\r\n" + upgrade)  # the first one in HTTP/1.1
+        head, _, first = answers.partition(b"\r\n\r\n")
+        assert known or (b"transfer-encoding" in head and first.startswith(b"3\r\none\r\n"))
+        assert (2, 1) == (answers.count(b"HTTP/1.1 200"), answers.count(b"connection: close"))
 
 
 @pytest.mark.parametrize("target", ["http://h", "http://h:80", "HTTP://h?a=b", "http://h/", "http://h/?a=b"])
