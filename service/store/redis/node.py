@@ -231,8 +231,11 @@ class Node:
         try:
             tls.get()
         except (OSError, TypeError, ValueError) as error:  # also SSLError
-            why = getattr(error, "reason", None) or "a wrong or missing ssl_password, or an invalid value"
-            raise ValueError(f"the store's URL: its certificates or key cannot be used: {why}") from None
+            wrong = "a wrong or missing ssl_password or ssl_keyfile, or an invalid value, for example of ssl_ciphers"
+            if tls.keyfile and not tls.certfile:
+                wrong = "ssl_keyfile needs ssl_certfile"
+            why = getattr(error, "reason", None) or wrong
+            raise ValueError(f"the store's URL: its TLS options cannot be used: {why}") from None
 
     async def send(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands in one round trip; errors that the server answers are returned as values.

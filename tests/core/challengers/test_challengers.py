@@ -177,6 +177,16 @@ def test_a_snapshot_restores_challengers_and_learner():
     assert model.machine.challengers["fast"].difference.report() == copied.challengers["fast"].difference.report()
 
 
+def test_an_import_of_challengers_gives_them_learner_ids_of_this_log():
+    """Also where the model had none: what waits here was predicted by its own learner, not by one of another log."""
+    source, model = Twin(MODEL), Twin(MODEL)
+    challenge(source, "fast", DFOP)
+    for twin in (source, model):
+        twin.learn(*stream(50))
+    assert model.commit(Restore(save.to_bytes(source.machine), "import")).refusal is None
+    assert ["2.0.0", "2.0.1"] == [one.learner_id for one in model.machine.learners]
+
+
 def test_a_tracked_row_is_compared_by_what_both_predicted_then():
     """Each learner is scored by its own prediction, also after a promotion; the answer is what the client got then."""
     model = Twin(PRICES)

@@ -281,6 +281,25 @@ async def test_a_service_that_stops_hands_over_at_once_and_doubles_nothing(hooke
         assert [one["id"] for one in listed] == [one.headers["webhook-id"] for one in receiver.posted]
 
 
+async def test_a_post_that_fails_during_a_stop_is_sent_again(hooked, monkeypatch):
+    """The next service delivers the event."""
+    tried = asyncio.Event()
+
+    async def refused(*_):
+        tried.set()
+        await asyncio.sleep(0.2)
+        return "status 500"
+
+    async with Receiver() as receiver:
+        first = await hooked(receiver)
+        with monkeypatch.context() as patch:
+            patch.setattr(hooks.Webhook, "_post", refused)
+            await raise_alarms(first, await first.new(), 1)
+            await asyncio.wait_for(tried.wait(), 30)
+            await stopped(first)
+        await reaches(await hooked(receiver), delivered=1)
+
+
 async def test_what_does_not_answer_holds_no_stop(hooked, monkeypatch):
     """The event comes again from the next service, if need be when the turn is over."""
     away = [True]

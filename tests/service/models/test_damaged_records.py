@@ -2,8 +2,11 @@
 
 import pytest
 
+from service.errors import StoreDown
+from service.store.catalog import Catalog
 from service.store.due_labels import DueLabels
 from service.store.keys import INDEX, LABELS_DUE, meta_key
+from service.store.metas import metas
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.waiting import until
 
@@ -83,6 +86,29 @@ async def test_a_damaged_model_that_is_being_deleted_is_never_lost(apis, caplog,
     assert 204 == (await second.ask("DELETE", bad)).status_code
     assert 201 == (await second.ask("PUT", bad, json=DFOP)).status_code
     assert "the store has lost model" not in caplog.text
+
+
+@pytest.mark.parametrize("damage", [("HDEL", "config", "summary"), ("HSET", "version", "x")])
+async def test_lists_pass_over_a_damaged_record(apis, damage):
+    """Also the search for summaries that are behind, which all other models need."""
+    verb, *words = damage
+    api = apis[0]
+    path, connection = await api.learnt(rows=2), api.engine.store.connection
+    await connection.ask((verb, meta_key(path.rpartition("/")[2]), *words))
+    assert 200 == (await api.ask("GET", "/models")).status_code
+    await Catalog(connection).behind(1000, None)
+    assert 204 == (await api.ask("DELETE", path)).status_code
+
+
+async def test_a_store_that_is_down_damages_nothing():
+    """Its error is not taken for a record that cannot be read."""
+
+    class Down:
+        async def run(self, calls, **_):
+            return [StoreDown("the store does not answer")] * len(calls)
+
+    with pytest.raises(StoreDown):
+        await metas(Down(), ["m"], (), str)
 
 
 async def test_foreign_members_of_an_index_are_passed_over(apis):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 import subprocess
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from redis.asyncio import SSLConnection
 
 from service.errors import StoreDown
 from service.store.redis import node
+from service.store.redis import topology as servers
 from service.store.redis.connection import Call, Connection
 from service.store.redis.redis_errors import reply_error
 from service.store.redis.url import parse
@@ -182,8 +184,24 @@ async def test_a_database_that_the_store_does_not_have_is_named(server):
             await connection.ping()
 
 
+async def test_servers_that_are_lost_again_are_told_again(caplog, monkeypatch):
+    """Once each time."""
+    monkeypatch.setattr(servers, "LOOK_S", 0.0)
+    answers = [None, None, [servers.ONLY], None]
+
+    async def find(_):
+        if (found := answers.pop(0)) is None:
+            raise OSError
+        return found
+
+    topology = servers.Topology(find, lambda server: server, [None], 1.0)
+    for tries in (3, 1):
+        await topology._look(tries)
+    assert 2 == caplog.text.count("the store's servers are not found")
+
+
 @pytest.mark.parametrize("scheme", ["rediss://a", "rediss+cluster://a/", "rediss+sentinel://a/store"])
-def test_certificates_that_cannot_be_used_are_refused_at_the_start(scheme, tmp_path):
+def test_certificates_that_cannot_be_used_are_refused_at_the_start(scheme, tmp_path, monkeypatch):
     """The option is named; a key with a password is not asked for at the terminal."""
     cert, key, other = (tmp_path / name for name in ("cert.pem", "key.pem", "other"))
     other.write_text("x")
@@ -198,11 +216,18 @@ def test_certificates_that_cannot_be_used_are_refused_at_the_start(scheme, tmp_p
         f"ssl_certfile={cert}&ssl_keyfile={other}": "cannot be used",
         f"{pair}&ssl_password=hidden": "wrong or missing ssl_password",
         pair: "wrong or missing ssl_password",
+        f"ssl_keyfile={key}": "ssl_keyfile needs ssl_certfile",
+        f"ssl_certfile={cert}": "missing .*ssl_keyfile",
+        "ssl_ciphers=bogus": "invalid .*ssl_ciphers",
     }.items():
         with pytest.raises(ValueError, match=said) as caught:
             Connection(f"{scheme}?{options}", 1.0)
         assert "hidden" not in str(caught.value)
     Connection(f"{scheme}?{pair}&ssl_password=p&ssl_ca_certs={cert}", 1.0)
+    given = []
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda _, **options: given.append(options["password"]))
+    Connection(f"{scheme}?{pair}", 1.0)
+    assert {""} == {*given}
 
 
 SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
