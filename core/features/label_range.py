@@ -27,6 +27,7 @@ SPAN_ROWS = 20  # rows after which the range of the labels is meaningful
 WIDTH_ROWS = 2  # rows after which it has a width that a wild label can be compared with
 LOW, HIGH, ROWS = range(3)  # places in the range in a state (3,): least and largest label, and the number of labels
 
+_ROUNDING = 1e-6  # of the labels' size: while there are few, a width below it may be that of one number, rounded
 _WINSOR = 100.0  # how far a label may lie outside the range before it is clipped, in widths of the range
 
 
@@ -55,8 +56,9 @@ def widen(span: Floats, y: float, rows: float) -> None:
             span[1] = max(y, span[0]) + above
         elif 0.0 < _WINSOR * below < above:
             span[0] = min(y, span[1]) - below
-    width = span[1] - span[0]
-    most = width if rows >= WIDTH_ROWS and width > 0.0 else np.inf
+    width, size = span[1] - span[0], max(abs(span[0]), abs(span[1]))
+    compared = rows >= WIDTH_ROWS and width > 0.0 and (rows >= SPAN_ROWS or width > _ROUNDING * size)
+    most = width if compared else np.inf
     if y < span[0]:
         span[0] = y if span[0] - y <= _WINSOR * most else span[0] - most
     elif y > span[1]:

@@ -1,5 +1,7 @@
 """What a regression answers: predictions near the labels seen, and intervals in every phase."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -97,6 +99,30 @@ def test_a_wild_label_is_limited_from_the_first_row_on(at):
         held.absorb(None, labels, BlockRows(None, labels))
         assert 1.0 == np.ptp(held.span[:2])
         assert 101.0 == held.span[ROWS]
+
+
+def test_first_labels_that_differ_by_rounding_have_no_width():
+    """The next one is not wild: the range follows the labels at once, as if the first two were equal."""
+    labels = np.concatenate([[20.0, np.nextafter(20.0, 21.0)], np.linspace(15.0, 25.0, 30)])
+    held = NumberAnswers(Config.parse({"task": "regression"}), LabelSet())
+    held.absorb(None, labels, BlockRows(None, labels))
+    assert [15.0, 25.0, 32.0] == held.span.tolist()
+
+
+@pytest.mark.parametrize("labels", [*itertools.permutations([0.0, 1.0, 1e30])])
+def test_the_third_label_tells_which_one_is_wild(labels):
+    """The range is that of any order."""
+    held = NumberAnswers(Config.parse({"task": "regression"}), LabelSet())
+    held.absorb(None, np.array(labels), BlockRows(None, np.array(labels)))
+    assert [0.0, 2.0, 3.0] == held.span.tolist()
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 10.0, 4.0], [10.0, 0.0, 9.0]])
+def test_three_labels_of_one_size_are_taken_whole(labels):
+    """None is far from the range of the others."""
+    held = NumberAnswers(Config.parse({"task": "regression"}), LabelSet())
+    held.absorb(None, np.array(labels), BlockRows(None, np.array(labels)))
+    assert [min(labels), max(labels), 3.0] == held.span.tolist()
 
 
 @pytest.mark.parametrize(
