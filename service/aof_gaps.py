@@ -5,6 +5,7 @@ the disk is full, it cuts off what it has written of the commands, but stands be
 them, leaves a gap. Some file systems also leave NULs at the end after a power cut.
 """
 
+import itertools
 import logging
 import os
 import re
@@ -19,10 +20,10 @@ _NULS = re.compile(rb"\0+")
 
 
 def mend(data_dir: Path, log: str) -> bool:
-    """Mend the file that a server refused, as its ``log`` says; returns whether it could be mended."""
+    """Mend the file that a server refused, as its ``log`` says; returns whether it could be mended. Raises OSError."""
     if (refused := _REFUSED.search(log)) is None:
         return False
-    with suppress(OSError, ValueError):  # then the server's own words remain
+    with suppress(ValueError):  # then the server's own words remain
         if close_gaps(data_dir / "appendonlydir" / refused[1], data_dir / "temp-rewriteaof-mended.aof"):
             logger.warning("a full disk or a power cut had left gaps in %s: they are closed", refused[1])
             return True
@@ -37,13 +38,16 @@ def close_gaps(path: Path, scratch: Path) -> bool:
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         if not (gaps := _gaps(data)):
             return False
-        with scratch.open("wb") as mended:
-            for begin, end in zip(
-                [0, *(end for _, end in gaps)], [*(begin for begin, _ in gaps), len(data)], strict=True
-            ):
-                mended.write(memoryview(data)[begin:end])
-            mended.flush()
-            os.fsync(mended.fileno())
+        try:
+            with scratch.open("wb") as mended:
+                edges = [0, *itertools.chain.from_iterable(gaps), len(data)]
+                for begin, end in zip(edges[::2], edges[1::2], strict=True):
+                    mended.write(memoryview(data)[begin:end])
+                mended.flush()
+                os.fsync(mended.fileno())
+        except OSError:
+            scratch.unlink(missing_ok=True)  # a full disk has no room for a part of it
+            raise
     scratch.replace(path)
     return True
 

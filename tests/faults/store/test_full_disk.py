@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from service.store_process import ask
 from tests.faults.processes import eventually
 
 
@@ -61,11 +62,19 @@ def test_a_full_disk_causes_no_storm_of_restarts(serve, tiny_disk):
         assert service.request("POST", "/models/m/feedback", row | {"id": name}).json["duplicate"]
 
 
+@pytest.mark.parametrize("rewritten", [False, True])
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_what_was_acknowledged_while_the_disk_became_full_is_kept(serve, tiny_disk, end):
-    """With "everysec", however the service ends; until there is room, also after a start, nothing more is taken."""
+def test_what_was_acknowledged_while_the_disk_became_full_is_kept(serve, tiny_disk, end, rewritten):
+    """With "everysec", however the service ends; until there is room, also after a start, nothing more is taken.
+
+    A server whose file was rewritten leaves a gap in it, which the next start closes.
+    """
     service = serve(DATA_DIR=tiny_disk / "data").start()
     service.create()
+    if rewritten:
+        server = tiny_disk / "data/store.sock"
+        ask(server, "BGREWRITEAOF")
+        assert eventually(True, lambda: "aof_rewrite_in_progress:0" in ask(server, "INFO", "persistence"))
     row = {"features": {"a": 1.0}, "label": "x"}
     assert 200 == service.request("POST", "/models/m/feedback", row | {"id": "before"}).status
     ballast = filled(tiny_disk)

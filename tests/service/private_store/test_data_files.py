@@ -1,9 +1,11 @@
 """The files of a private store: damaged, incomplete or left over."""
 
+import errno
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -64,6 +66,21 @@ def test_gaps_are_closed(start, directory, caplog):
         assert [said, said] == redis.mget("first", "last")
     assert b"#TS:1700000000\r\n" + whole == aof.read_bytes()[: 16 + len(whole)]
     assert 1 == sum("they are closed" in record.message for record in caplog.records)
+
+
+def test_gaps_that_cannot_be_closed_are_no_damage(start, directory, monkeypatch):
+    """On a disk that is still full: the advice for damaged data would cut off what is behind a gap."""
+    aof = stopped(start, directory)
+    whole = aof.read_bytes()
+    aof.write_bytes(bytes(300) + whole)
+    with monkeypatch.context() as full:
+        full.setattr("os.fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+        with pytest.raises(CannotStart, match=r"^the data directory .*ONEPASS_DATA_DIR.* No space left on device$"):
+            start()
+    assert bytes(300) + whole == aof.read_bytes()
+    assert [] == list((directory / "data").glob("temp-*"))
+    with client(start()) as redis:
+        assert ["x"] == redis.keys()
 
 
 @pytest.mark.parametrize("torn", [b"*", b"*3", b"*3\r\n$3\r", b"*3\r\n$3\r\nSET\r\n$1\r\nz"])
