@@ -187,7 +187,7 @@ class Learner(Protocol):
 class Transferable(Protocol):
     """A linear learner whose model can be moved to another feature space."""
 
-    def start_at(self, weights: Weights, steps_of: Any = None) -> None:
+    def start_at(self, weights: Weights, steps_of: Any) -> None:
         """Start from a model in the form of ``weights``: one row per class seen, or one for regression.
 
         It takes over the step sizes of the learner ``steps_of``, which is of the same kind.

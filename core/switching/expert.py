@@ -122,7 +122,7 @@ class SpaceExpert(Nested):
         found = self.learner.posterior(view)
         return {"compressed": True, **found} if sparse else found
 
-    def start_at(self, weights: Weights, steps_of: Learner | None = None) -> None:
+    def start_at(self, weights: Weights, steps_of: Learner) -> None:
         """Start from a linear model of the expert's own columns, before scaling, with the step sizes of the
         learner ``steps_of``; both are ``Transferable``.
         """

@@ -48,10 +48,9 @@ class GradientDescent(LinearLearner):
         del discounts
         learn_rows(X, y, weights, self.W, self.counters, self.rate, self.paper, value, out)
 
-    def start_at(self, weights: Weights, steps_of: "GradientDescent | None" = None) -> None:
+    def start_at(self, weights: Weights, steps_of: "GradientDescent") -> None:
         """Start from a linear model in the form of ``weights``; see ``core.contract.Transferable``."""
-        if steps_of is not None:
-            self.counters = steps_of.counters.copy()
+        self.counters = steps_of.counters.copy()
         w = np.hstack([weights.coefficients, weights.bias[:, None]])[:, : self.W.shape[1]]
         if not self.regression and self.classes < 3:
             w = w[1:] - w[:1] if self.classes == 2 else -2 * w

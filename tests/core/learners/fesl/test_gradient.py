@@ -63,18 +63,19 @@ def test_numbers_are_learned_by_the_equations(paper):
 
 @pytest.mark.parametrize("classes", [0, 1, 2, 4])
 def test_a_model_moves_with_its_weights(classes):
-    """A learner started with another's weights predicts the same; a restarted classifier takes long steps again."""
+    """A learner that starts at another's weights predicts and steps alike; a restarted classifier steps far again."""
     task = "classification" if classes else "regression"
     X, y = rows(max(classes, 1))
     y = y if classes else X[:, 0] * 3
     model, other = learner(task, classes), learner(task, classes)
     model.learn(X, y)
     assert isinstance(other, Transferable)
-    other.start_at(model.weights())
+    other.start_at(model.weights(), model)
     for part in ("value", "probabilities"):
         if (expected := getattr(model.predict(X), part)) is not None:
             assert_allclose(expected, getattr(other.predict(X), part), rtol=1e-12)
     tally = model.to_arrays()[0]["tally"]
+    assert_array_equal(tally, other.to_arrays()[0]["tally"])
     model.restart()
     assert_array_equal(np.zeros(3) if classes else tally, model.to_arrays()[0]["tally"])
 
@@ -83,5 +84,5 @@ def test_weights_of_another_shape_are_ignored():
     """Weights for other classes leave the learner unchanged."""
     model = learner(classes=4)
     before = model.weights().coefficients
-    model.start_at(Weights(np.ones((3, D)), np.ones(3)))
+    model.start_at(Weights(np.ones((3, D)), np.ones(3)), learner(classes=4))
     assert_array_equal(before, model.weights().coefficients)
