@@ -164,7 +164,10 @@ def _end_process() -> None:
 def is_new(settings: Settings) -> bool:
     """Whether the service starts empty: its private store has no data yet."""
     private = not (settings.redis_url and settings.redis_url.get_secret_value())
-    return private and not (settings.data_dir.is_dir() and any(settings.data_dir.iterdir()))
+    try:
+        return private and not any(settings.data_dir.iterdir())
+    except OSError:  # it is not there, or the store's start says why it cannot be used
+        return private
 
 
 def _url_at(scheme: str, root: str, address: tuple[Any, ...]) -> str:

@@ -174,6 +174,19 @@ def test_the_demo_is_named_where_there_is_nothing_yet(tmp_path: Path) -> None:
     assert not main.is_new(Settings(data_dir=tmp_path / "new", redis_url="redis://store"))
 
 
+def test_a_directory_that_may_not_be_listed_is_left_to_the_store(tmp_path: Path) -> None:
+    """Its start names the directory, the setting and the reason."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(0)
+    user = os.geteuid()
+    os.seteuid(user or 65534)  # root may list it
+    try:
+        assert main.is_new(Settings(data_dir=theirs))
+        assert main.is_new(Settings(data_dir=theirs / "data"))
+    finally:
+        os.seteuid(user)
+
+
 def test_a_terminal_that_closes_stops_in_good_order(tmp_path: Path) -> None:
     """SIGHUP is as SIGTERM: streams end, then the service, without a traceback."""
     with serving(tmp_path) as (child, url):
