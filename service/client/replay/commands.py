@@ -167,7 +167,8 @@ def _reported(done: FilePass) -> dict[str, Any]:
             f"{counted(done.known)} of them had been learned already, by an earlier run or an unanswered request"
         )
     if done.body["task"] == "regression":
-        lines.append("errors leave out the first row, which last value cannot predict")
+        but = ", except your model's" if metrics.get("served") else ""
+        lines.append(f"errors leave out the first row, which last value cannot predict{but}")
     lines += report.served_lines(own.metrics, own.line if entrants[1:] else "Onepass")
     lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
     if given.plot is not None:

@@ -154,7 +154,7 @@ def served_lines(metrics: Scores, name: str) -> list[str]:
     found, measure = metrics.get("served"), "mse" if "mse" in metrics["overall"] else "accuracy"
     if found is None or not found["rows"]:
         return []
-    theirs, ours = metrics["baselines"]["served"][measure], metrics["overall"][measure]
+    theirs, ours = metrics["baselines"]["served"][measure], compared(metrics)[measure]
     line = f"your model {shown(measure, theirs)}, {name} {shown(measure, ours)}"
     sure = f"better with {found['difference']['confidence']:.0%} confidence"
     if found["better"] is None:

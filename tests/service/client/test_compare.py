@@ -106,6 +106,17 @@ def test_a_model_outside_stays_beside_the_best(tmp_path: Path, compare: Shell, u
         httpx.delete(f"{url}/models/beside").raise_for_status()
 
 
+def test_the_line_of_a_model_outside_has_the_errors_of_the_table(tmp_path: Path, compare: Shell) -> None:
+    """Neither has the first row: it is predicted before anything is known, and here far off."""
+    file = tmp_path / "far.csv"
+    file.write_text("\n".join(["x,y,theirs", *(f"{at % 9},{1e5 + at % 9},{1e5 + at % 8}" for at in range(60))]) + "\n")
+    options = ["--task", "regression", "--served", "theirs", "--algorithms", "rls,dfop", "--no-plot"]
+    status, told, _ = compare(file, *options)
+    table = next(line.split()[1] for line in told.splitlines() if line.split()[:1] == ["rls"])
+    assert (0, True) == (status, f", rls {table};" in told)
+    assert "errors leave out the first row, which last value cannot predict, except your model's\n" in told
+
+
 def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None:
     """Without algorithms the usual ones; any numbers are a regression; the table, and the last line to copy."""
     file = stream(tmp_path / "load.csv", regression=True)
