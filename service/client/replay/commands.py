@@ -20,7 +20,7 @@ from service.client.replay import chart, report
 from service.client.replay.file_pass import FileOptions, FilePass
 from service.client.replay.report import Entrant
 from service.client.replay.table import ReadOptions, Table
-from service.client.session import Running, Service, Url, path_of
+from service.client.session import Refused, Running, Service, Session, Url, path_of
 
 CONTENDERS_MAX = 32
 USUAL = {
@@ -79,7 +79,7 @@ def replay(
         there = session.found(given.model) or {"rows": 0, "config": {}}
         config, before = there["config"], there["rows"]
         if config:
-            _check_agreed(given, config, {"algorithm": algorithm}, dict(param or ()))
+            _check_agreed(session, given, table, config, Entrant("", algorithm or "", dict(param or ())))
             table.declare(session.declared(given.model))
             algorithm, given = config["algorithm"], replace(given, cost=[*(config.get("class_costs") or {}).items()])
         given.say(f"{table}")
@@ -97,14 +97,22 @@ def replay(
         print(json.dumps({**document, "model": given.model, "metrics": metrics}))
 
 
-def _check_agreed(given: FileOptions, config: Mapping[str, Any], said: dict[str, Any], params: dict[str, Any]) -> None:
-    """``Failed`` unless a model that exists has what the options say, each as far as it is given."""
-    said |= {"task": given.task, "missing": given.missing, "lags": given.lags, "class_costs": dict(given.cost or ())}
-    said = {name: value for name, value in said.items() if value} | params
+def _check_agreed(
+    session: Session, given: FileOptions, table: Table, config: Mapping[str, Any], entrant: Entrant
+) -> None:
+    """``Failed`` unless a model that exists has, or was created with, what the options say as far as they are given."""
+    said = {"algorithm": entrant.algorithm, "class_costs": dict(given.cost or ()), "lags": given.lags}
+    said |= {"task": given.task, "missing": given.missing}
+    said = {name: value for name, value in said.items() if value} | entrant.params
     has = {"lags": 0, **config, **config["params"]}
     if wrong := [f"{name} is {json.dumps(has.get(name))}" for name in said if has.get(name) != said[name]]:
-        how = "without these options it continues; --name makes another model"
-        raise Failed(f"model {given.model} exists with another configuration: {', '.join(wrong)}; {how}")
+        first = replace(entrant, algorithm=entrant.algorithm or "auto").body | given.body(table, given.task)
+        try:
+            session.ask("PUT", path_of(given.model), json=first)  # changes nothing: 200 if it was created like this
+        except Refused:
+            how = "without these options it continues; --name makes another model"
+            text = f"model {given.model} exists with another configuration: {', '.join(wrong)}; {how}"
+            raise Failed(text) from None
 
 
 def compare(

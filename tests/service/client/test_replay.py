@@ -116,6 +116,16 @@ def test_a_model_is_taken_up_again(tmp_path: Path, replay: Shell, url: str) -> N
     assert (1, True, False) == (status, complained.startswith(refused), "going on" in said)
 
 
+def test_the_same_command_continues_a_model_that_was_changed(tmp_path: Path, replay: Shell, url: str) -> None:
+    """With the options of its creation as well as without them; others are refused."""
+    file = stream(tmp_path / "changed.csv", 20)
+    assert 0 == replay(file, "--missing=mean", "--cost=UP=3")[0]
+    httpx.patch(f"{url}/models/changed", json={"missing": "zero", "class_costs": None}).raise_for_status()
+    codes = [replay(file, *options)[0] for options in (["--missing=mean", "--cost=UP=3"], [], ["--cost=UP=2"])]
+    assert [0, 0, 1] == codes
+    assert 60 == httpx.get(f"{url}/models/changed").json()["rows"]
+
+
 def test_options_that_agree_with_a_model_go_on(tmp_path: Path, replay: Shell, url: str) -> None:
     """Each by itself, whatever else the model was made with; one that does not is refused, and nothing is learned."""
     file, path = stream(tmp_path / "agreed.csv", 20), f"{url}/models/agreed"
