@@ -116,7 +116,7 @@ class Catalog:
         if old is None or old[0] == incarnation.encode():
             return Existing(incarnation, config, created=True)
         await self._connection.ask(("ZREM", INDEX, keys.member()))  # ours will never be created
-        if not old[0]:
+        if old[0] == b"":
             raise ModelLost(name)
         if (meta := await self.read(name)) is None:  # deleted meanwhile
             return await self.create(name, incarnation, config, summary)

@@ -23,14 +23,14 @@ async def metas(
     None: there is no such model; ``ModelDown``: its meta cannot be read. Raises as ``Connection.every``.
     """
     keys = [meta_key(name) for name in names]
-    calls = [Call(None, (key,), ("HMGET", key, "incarnation", *fields)) for key in keys]
+    calls = [Call(None, (key,), ("HMGET", key, "incarnation", "version", *fields)) for key in keys]
     found: list[_T | ModelDown | None] = []
     for name, result in zip(names, await connection.run(calls, quick=quick), strict=True):
         if isinstance(result, Exception) and not str(result.__cause__).startswith("WRONGTYPE"):
             raise result
         try:
-            incarnation, *rest = result
-            found.append(None if incarnation is None else made(incarnation.decode(), *rest))
+            incarnation, version, *rest = result
+            found.append(None if incarnation is version is None else made(incarnation.decode(), *rest))
         except (AttributeError, TypeError, ValueError):  # a field is missing or not what it should be, or no HASH
             found.append(damaged(name))
     return found

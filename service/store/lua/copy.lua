@@ -1,7 +1,7 @@
 -- KEYS meta, snapshots, chunks, lost
 -- ARGV incarnation, config, info, bytes, number of pieces, digest, state version, origin, summary as for a new model
-local old = call('HMGET', KEYS[1], 'incarnation', 'origin')
-if old[1] then return {old[1], old[2] or ''} end
+local old = call('HMGET', KEYS[1], 'incarnation', 'origin', 'version')
+if old[1] or old[3] then return {old[1] or '?', old[2] or ''} end
 if call('EXISTS', KEYS[4]) == 1 then return {'', 'lost'} end
 local size = 0
 for i = 0, tonumber(ARGV[5]) - 1 do size = size + call('HSTRLEN', KEYS[3], ARGV[6] .. ':' .. i) end

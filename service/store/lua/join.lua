@@ -1,7 +1,7 @@
 -- The checks every reader of the log shares, in this order, then reading.
 -- KEYS 1 meta, 2 log; ARGV 1 incarnation, 2 version, 3 uid of that version.
 local meta = redis.pcall('HMGET', KEYS[1], 'incarnation', 'version', 'uid', 'code')
-if meta.err then return {'damaged', 0, ''} end
+if meta.err or meta[2] and not meta[1] then return {'damaged', 0, ''} end
 if meta[1] ~= ARGV[1] then return {'gone', meta[1] and 1 or 0, ''} end
 local head, v0 = tonumber(meta[2] or ''), tonumber(ARGV[2])
 if not (head and meta[3]) then return {'damaged', 0, ''} end

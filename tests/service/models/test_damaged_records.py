@@ -18,6 +18,7 @@ DAMAGES = {
     "no config": ("HDEL", "config"),
     "created": ("HSET", "created", "x"),
     "incarnation": ("HSET", "incarnation", b"\xff\xfe"),
+    "no incarnation": ("HDEL", "incarnation"),
     "snapshot": ("HSET", "snapshot", "x"),
     "origin": ("HSET", "origin", b"\xff"),
     "no hash": ("SET", "x"),
