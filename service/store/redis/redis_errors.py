@@ -3,12 +3,16 @@
 import logging
 import re
 import ssl
+import time
+from functools import lru_cache
 
 from redis import exceptions
 
 from service.errors import StoreDown, StoreFull, Unavailable
 
 logger = logging.getLogger(__name__)
+
+REPEATED_S = 60.0  # least time, about, between two lines with the same unknown error
 
 _FULL = {
     "OOM": "the store is out of memory: writes fail, reads still work; give it more memory or delete models",
@@ -78,14 +82,19 @@ def unavailable(error: BaseException) -> StoreDown | StoreFull | None:
 
 
 def translated(error: BaseException) -> Unavailable:
-    """What ``error`` means for a caller; an unknown one, such as foreign data under our keys, is logged.
+    """What ``error`` means for a caller; an unknown one, such as foreign data under our keys, is logged once a minute.
 
     An unknown one becomes a StoreDown, with the error as its cause, since the stored data may be intact: it never takes
     a model out of service.
     """
     if (meant := error if isinstance(error, Unavailable) else unavailable(error)) is not None:
         return meant
-    logger.error("unexpected answer from the store: %s", error)
+    _tell(str(error), time.monotonic() // REPEATED_S)
     down = StoreDown("the store gave an unexpected answer")
     down.__cause__ = error
     return down
+
+
+@lru_cache(maxsize=100)
+def _tell(error: str, _minute: float) -> None:
+    logger.error("unexpected answer from the store: %s", error)

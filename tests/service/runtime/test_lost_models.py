@@ -9,6 +9,7 @@ import pytest
 from service.errors import ModelLost, NotFound
 from service.store.catalog import LOST_MS
 from service.store.keys import INDEX, ModelKeys
+from service.store.redis import redis_errors
 from service.store.redis.connection import Connection
 from service.store.states.states import StateLost
 from tests.service.api_fixtures import DFOP, STATE, features, problem
@@ -361,6 +362,7 @@ async def test_foreign_data_takes_no_model_out_of_service(start, store_url, capl
     path = await api.new(DFOP)
     await api.post(f"{path}/feedback", _row(1))
     meta = ModelKeys(path.rpartition("/")[2], "").meta
+    redis_errors._tell.cache_clear()
     await _ask(store_url, ("RENAME", meta, "aside"), ("SET", meta, "foreign"))
     again = await start()
     problem(await again.ask("GET", path), 503)
