@@ -396,5 +396,5 @@ class StoreDown(Unavailable):
 
     Redis or Valkey did not answer within ``ONEPASS_STORE_TIMEOUT_S`` (2 s) or cannot be reached. Models in memory
     still predict. The row may or may not have been committed.
-    - Check that the store is running, and look at ``/readyz``. The service restarts a private store by itself.
+    - Look at ``/readyz`` and the store; a private one restarts by itself. The log names keys that hold foreign data.
     """

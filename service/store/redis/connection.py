@@ -116,7 +116,7 @@ class Connection:
         results = await (self._spread(calls, way) if sole is None else self._send(sole, calls, way))
         for at, result in enumerate(results):
             if isinstance(result, Exception):
-                results[at] = self._noted(translated(result))
+                results[at] = self._noted(translated(result, calls[at].keys))
         return results
 
     async def one(self, call: Call) -> Any:

@@ -4,6 +4,7 @@ import logging
 import re
 import ssl
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 
 from redis import exceptions
@@ -81,7 +82,7 @@ def unavailable(error: BaseException) -> StoreDown | StoreFull | None:
     return None
 
 
-def translated(error: BaseException) -> Unavailable:
+def translated(error: BaseException, keys: Sequence[str] = ()) -> Unavailable:
     """What ``error`` means for a caller; an unknown one, such as foreign data under our keys, is logged once a minute.
 
     An unknown one becomes a StoreDown, with the error as its cause, since the stored data may be intact: it never takes
@@ -89,12 +90,12 @@ def translated(error: BaseException) -> Unavailable:
     """
     if (meant := error if isinstance(error, Unavailable) else unavailable(error)) is not None:
         return meant
-    _tell(str(error), time.monotonic() // REPEATED_S)
+    _tell(f"{error} (keys: {', '.join(keys)})" if keys else str(error), time.monotonic() // REPEATED_S)
     down = StoreDown("the store gave an unexpected answer")
     down.__cause__ = error
     return down
 
 
-@lru_cache(maxsize=100)
+@lru_cache(maxsize=1000)
 def _tell(error: str, _minute: float) -> None:
     logger.error("unexpected answer from the store: %s", error)

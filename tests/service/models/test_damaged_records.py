@@ -5,7 +5,7 @@ import pytest
 from service.errors import StoreDown
 from service.store.catalog import Catalog
 from service.store.due_labels import DueLabels
-from service.store.keys import INDEX, LABELS_DUE, meta_key
+from service.store.keys import INDEX, LABELS_DUE, TOMBSTONES, meta_key
 from service.store.metas import metas
 from tests.service.api_fixtures import DFOP, features, problem
 from tests.service.waiting import until
@@ -122,3 +122,23 @@ async def test_foreign_members_of_an_index_are_passed_over(apis):
     assert path.rpartition("/")[2] in [model["name"] for model in (await api.get("/models"))["models"]]
     assert [] == await DueLabels(api.engine.store.connection).models(10)
     assert 204 == (await api.ask("DELETE", path)).status_code
+
+
+@pytest.mark.parametrize("key", [INDEX, TOMBSTONES])
+async def test_foreign_data_in_place_of_an_index_is_named(apis, caplog, key):
+    """Models still answer and learn; what needs the index is 503 until the key that the log names is deleted."""
+    api, name = apis[0], "m-foreign"
+    path, ask = await api.learnt(rows=2), api.engine.store.connection.ask
+    await ask(("DEL", key), ("SET", key, "x"))
+    if key == INDEX:
+        problem(await api.ask("GET", "/models"), 503)
+        problem(await api.ask("PUT", f"/models/{name}", json=DFOP), 503)
+    else:
+        problem(await api.ask("DELETE", await api.new(DFOP)), 503)
+    assert 3 == (await api.post(f"{path}/feedback", {"features": features(1), "label": "UP"}))["rows"]
+    assert 200 == (await api.ask("GET", "/readyz")).status_code
+    assert "unexpected answer from the store: WRONGTYPE" in caplog.text
+    assert key in caplog.text
+    await ask(("DEL", key))
+    assert 201 == (await api.ask("PUT", f"/models/{name}", json=DFOP)).status_code
+    assert 204 == (await api.ask("DELETE", f"/models/{name}")).status_code
