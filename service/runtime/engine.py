@@ -216,11 +216,12 @@ class Engine:
         await self.store.connection.ping()
         refused = await refused_commands(self.store.connection)
         if refused and refused != self._refused:
-            logger.error("the store's user may not run %s on onepass:*; feedback gets 503", ", ".join(refused))
+            text = "the store's user may not run %s on onepass:*, or they are renamed; feedback gets 503"
+            logger.error(text, ", ".join(refused))
         self._refused = refused
         if refused:
             self.committer.hold()
-            raise StoreDown(f"the store's user lacks a permission: it may not run {', '.join(refused)}")
+            raise StoreDown(f"the store's user may not run {', '.join(refused)}, or they are renamed")
 
     @property
     def lags(self) -> list[tuple[int, str]]:

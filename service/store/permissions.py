@@ -13,5 +13,5 @@ _REFUSED = lua.script("refused")
 
 
 async def refused_commands(connection: Connection) -> list[str]:
-    """The commands of the scripts that the store's user may not run; in a cluster, at one node."""
+    """The commands of the scripts that the store's user may not run, or that are renamed; in a cluster, at one node."""
     return [command.decode() for command in await connection.one(Call(_REFUSED, (NOTHING,), _COMMANDS))]

@@ -1,6 +1,7 @@
--- KEYS nothing; ARGV commands. Those that the store's user may not run: each is tried on that key, which is removed again.
+-- KEYS nothing; ARGV commands. Those that are renamed or that the store's user may not run: each is tried on that key,
+-- which is removed again.
 -- Rights are only checked if the number of arguments is right, so one to five are tried. Servers word refusals differently.
-local denied, refused = {'NOPERM', 'The user executing the script', 'ACL failure in script'}, {}
+local denied, refused = {'NOPERM', 'The user executing the script', 'ACL failure in script', 'Unknown '}, {}
 local key = KEYS[1]
 for _, command in ipairs(ARGV) do
   local found = false

@@ -7,6 +7,7 @@ from service.store.keys import NOTHING, ModelKeys
 from service.store.permissions import refused_commands
 from service.store.redis.connection import Connection
 from tests.service.api_fixtures import features, problem
+from tests.service.store_fixtures import Server
 from tests.service.waiting import until
 
 ROW = {"features": features(0), "label": "UP"}
@@ -33,6 +34,15 @@ async def test_what_the_scripts_may_not_run_is_named(server, connection):
     with pytest.raises(StoreDown, match="lacks a permission"):
         await refused("~mine:*")
     await connection.ask(("ACL", "DELUSER", "low"))
+
+
+async def test_renamed_commands_are_named(server):
+    """They are missing in every script as if they were forbidden."""
+    other = Server(server.binary, "--rename-command", "ZADD", "", "--rename-command", "UNLINK", "AWAY")
+    connection = Connection(other.url, 5.0)
+    assert ["UNLINK", "ZADD"] == await refused_commands(connection)
+    await connection.close()
+    other.end()
 
 
 async def test_a_service_appends_nothing_before_it_may_do_all_of_it(start, store_url, caplog):
