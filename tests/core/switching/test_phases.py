@@ -103,17 +103,22 @@ def test_late_rows_of_a_space_two_switches_ago_are_scored_only(algorithm, task, 
     assert driver.learn(1, SCHEMAS[0]).refusal is not None
 
 
+def two_in_an_overlap(*case):
+    """Two equal models that have learned before and in an overlap, and its space."""
+    driver, twin = Driver(*case), Driver(*case)
+    for one in (driver, twin):
+        one.learn(60)
+        one.begin(1)
+        one.learn(20)
+    return driver, twin, driver.machine.feedback_schema
+
+
 @few
 @every_case
 @pytest.mark.parametrize("action", ["complete", "abort"])
 def test_union_rows_in_flight_are_projected(algorithm, task, classes, action):
     """After the overlap such a row is learned in the current space."""
-    driver, twin = Driver(algorithm, task, classes), Driver(algorithm, task, classes)
-    for one in (driver, twin):
-        one.learn(60)
-        one.begin(1)
-        one.learn(20)
-    union = driver.machine.feedback_schema
+    driver, twin, union = two_in_an_overlap(algorithm, task, classes)
     for one in (driver, twin):
         getattr(one, action)()
     assert driver.learn(6, union).predictions == twin.learn(6).predictions
@@ -129,12 +134,7 @@ def test_rows_of_an_earlier_overlap_that_have_both_sets_train_the_next_one(algor
 
     One of the rows brings a new class.
     """
-    driver, twin = Driver(algorithm), Driver(algorithm)
-    for one in (driver, twin):
-        one.learn(60)
-        one.begin(1)
-        one.learn(20)
-    union = driver.machine.feedback_schema
+    driver, twin, union = two_in_an_overlap(algorithm)
     for one in (driver, twin):
         one.complete()
         one.learn(5)
