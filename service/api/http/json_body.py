@@ -26,7 +26,7 @@ TOO_DEEP = "the body cannot be read as JSON: it is nested too deeply"
 PATH_MAX = 200  # most characters of a path or a name that an error repeats
 TEXT_BYTES = 4  # memory per byte of a text: one character beyond 16 bits makes all of them take four
 VALUE_BYTES = 100  # assumed memory of a value: a short text takes 64, and a little more in the lists that hold it
-_HALF = re.compile(rb"(?:^|[^\\])(?:\\\\)*(\\u[dD][89abAB]..)(?!\\u[dD][c-fC-F])")  # the first of two escapes
+_HALF = re.compile(rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB]..)(?!\\u[dD][c-fC-F])")  # the first of two escapes
 KINDS = {
     "object": "an object",
     "array": "a list",
@@ -188,9 +188,19 @@ def _not_json(body: bytes, error: Exception) -> NotJson:
         return NotJson("the body is empty; it must be JSON")
     found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     why, at = (found[1], int(found[2])) if found else ("it ends too early", len(body))
-    if is_read and not found and (half := _HALF.search(body)) is not None:  # slow for a large body
-        why, at = "half of a surrogate pair is not a character", half.start(1)
+    if is_read and not found and (half := _half(body)) is not None:
+        why, at = "half of a surrogate pair is not a character", half
     return NotJson(f"the body is not JSON: {why} ({_place(body, at)})")
+
+
+def _half(body: bytes) -> int | None:
+    """The place of the first half of a surrogate pair, sought in pieces as in ``tally``."""
+    some, more = json_pieces.PIECE_BYTES, 500  # of the next piece; a pair has 12
+    for at in range(0, len(body), some):
+        found = _HALF.search(body, at, at + some + more)
+        if found is not None and found.start(1) <= at + some + more - 12:
+            return found.start(1)
+    return None
 
 
 def _place(body: bytes, at: int) -> str:

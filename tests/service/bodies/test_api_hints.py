@@ -2,12 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 
-from service.api.http import json_body
+from service.api.http import json_body, json_pieces
 from service.api.http.keys import Keys
 from service.api.schemas import FeedbackRow
-from service.errors import Unauthorized
+from service.errors import NotJson, Unauthorized
 from tests.service.api_fixtures import CSV, DFOP, JSON, problem
 
 ROW = {"a": 0.25, "b": -0.5}
@@ -69,6 +70,16 @@ async def test_what_is_not_json_is_told_with_its_place(api, content, said):
     """By byte, and in a body of several lines by line and column."""
     answer = await api.ask("POST", f"{await api.shared()}/predict", content=content, headers=JSON)
     assert said in problem(answer, 400)["detail"]
+
+
+@pytest.mark.parametrize("before", [b"x" * 1000, b"\\\\" * 70, b"\\ud83d\\ude00" * 80, b"\\\\\\ud83d\\ude00\\n" * 60])
+async def test_half_a_pair_is_found_wherever_a_piece_of_the_body_ends(monkeypatch, before):
+    """A large body is searched in pieces, so that other requests are answered in between."""
+    monkeypatch.setattr(json_pieces, "PIECE_BYTES", 40)
+    for more in range(40):
+        body = b'"' + b"y" * more + before + b'\\uD83dx"'
+        with pytest.raises(NotJson, match=f"not a character .byte {len(body) - 8}"):
+            json_body.decode(body, msgspec.json.Decoder(str))
 
 
 @pytest.mark.parametrize(
