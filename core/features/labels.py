@@ -184,16 +184,21 @@ def distinct(raw: object, field: str, of: str = "labels", allowed: object = None
     return tuple(found.labels)
 
 
-def from_texts(cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str]) -> list[Label]:
+def from_texts(
+    cells: Sequence[str], declared: tuple[Label, ...] | None, place: Callable[[int], str], learned: Sequence[Label] = ()
+) -> list[Label]:
     """The labels of a column of texts; ``place`` names a cell by its number.
 
     A declared label is matched by its text, or by its value if it is a number ("1.0" is 1) or a boolean ("True" and
     "TRUE" are true, unless they are labels themselves). Without declared labels, a cell that looks like a number is
-    one, and an empty cell is missing (declare "" to use it as a label). ``Invalid`` lists the first cells that match no
-    declared label, or are numbers but not integers.
+    one, or like a boolean if a ``learned`` label is one; an empty cell is missing (declare "" to use it as a label).
+    ``Invalid`` lists the first cells that match no declared label, or are numbers but not integers.
     """
     booleans = [label for label in declared or () if isinstance(label, bool)]
-    known: dict[str, Label] = {form: label for label in booleans for form in (str(label), str(label).upper())}
+    if declared is None and any(isinstance(label, bool) for label in learned):
+        booleans = [False, True]
+    forms = [(form, label) for label in booleans for form in (key(label), str(label), str(label).upper())]
+    known: dict[str, Label] = {form: label for form, label in forms if form not in learned}
     known |= {key(label): label for label in declared or ()}
 
     def read(cell: str, field: str) -> Label:

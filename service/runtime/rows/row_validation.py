@@ -224,12 +224,12 @@ class RowValidator:
         return found
 
     def bare_labels(self, table: Table) -> Labels:
-        """Labels regardless of the model's present classes, used to compare repeated ids."""
+        """Labels, also those that are no classes yet, used to compare repeated ids."""
         values, path = table.labels or (), table.path("label")
         if self.config.task == "regression":
             return row_numbers.numbers(values, path, table.texts)
         if table.texts:
-            return from_texts(values, self.config.labels, path)
+            return from_texts(values, self.config.labels, path, self.known.labels)
         return canonical_all(values, path)
 
     def labels_to_score(self, table: Table) -> Labels:
@@ -258,7 +258,7 @@ class RowValidator:
         """The label that a text stands for: a declared one, else a number if it looks like one."""
         for declared in (self.config.labels, None):
             with suppress(Invalid):
-                return from_texts([text], declared, str)[0]
+                return from_texts([text], declared, str, self.known.labels)[0]
         return text
 
     def _check_classes(self, found: list[Label], path: FieldPath, space: Space | None) -> None:

@@ -149,6 +149,15 @@ def test_a_cell_matches_the_declared_label_of_its_text(label, cell):
     assert typed([label]) == typed(from_texts([cell], declared, str))
 
 
+@pytest.mark.parametrize("learned", [[True], ["a", 1, False], ["TRUE", True]])
+def test_a_cell_is_a_boolean_where_one_was_learned(learned):
+    """However boolean features are written, unless it is a learned label itself; without a boolean it is a text."""
+    cells = ["true", "True", "FALSE", "1", "b", "TRUE"]
+    true = "TRUE" if "TRUE" in learned else True
+    assert typed([True, True, False, 1, "b", true]) == typed(from_texts(cells, None, str, learned))
+    assert typed(["true", "True", "FALSE", 1, "b", "TRUE"]) == typed(from_texts(cells, None, str, ["a", 0]))
+
+
 @pytest.mark.parametrize("cell", ["fALSE", "2.0", "3", "0.50", "UP"])
 def test_a_cell_of_no_declared_label_is_refused(cell):
     """The refusal lists the declared labels."""

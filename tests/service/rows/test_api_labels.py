@@ -230,3 +230,20 @@ async def test_known_labels_are_not_reckoned_again(start, monkeypatch):
     await small.post(f"{path}/feedback/batch", batch([0, 1, 2, 3, 1]))
     assert ["label", "label", "labels[2]"] == [field for field, _ in asked]
     assert ["with 1", "with 2", "with 4"] == [what.split("; ")[1][:6] for _, what in asked]
+
+
+async def test_booleans_that_were_learned_are_read_in_csv(api):
+    """The classes stay the same, however the cells are written; so does the outside model's prediction."""
+    path = await api.new(labels=None)
+    await api.post(f"{path}/feedback", {"features": VALUES, "label": True})
+    lines = [
+        f"{index},{','.join(map(str, VALUES.values()))},{cell},TRUE" for index, cell in enumerate(["True", "FALSE"])
+    ]
+    body = "\n".join([f"i,{','.join(VALUES)},y,theirs", *lines]) + "\n"
+    where, csv = f"{path}/feedback/batch?label=y&id=i&served=theirs", {"Content-Type": "text/csv"}
+    for repeated in (False, True):
+        answer = await api.ask("POST", where, content=body, headers=csv)
+        assert (200, repeated) == (answer.status_code, answer.json()["duplicate"]), answer.text
+    model = await api.get(path)
+    assert [True, False] == model["info"]["labels"]
+    assert 0.5 == model["metrics"]["baselines"]["served"]["accuracy"]
