@@ -1,9 +1,11 @@
-"""Copies of models: a new incarnation at version 0 with the state that another model has now."""
+"""Models that start with a state: a new incarnation at version 0 with what another model or an exported state holds."""
 
+import asyncio
 import secrets
 import time
 
-from core.model import read, save
+from core.contract import Buffer
+from core.model import Model, read, save
 from service.errors import RequestConflict
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica
@@ -28,19 +30,39 @@ async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Re
         ModelDown, StoreDown: the state cannot be read or written.
     """
     await engine.models.confirm(name)
-    own = secrets.token_hex(8)
     with engine.state_budget.held(replica.model.nbytes):
         async with replica.held():
-            model, now_ms = replica.model, int(time.time() * 1000)
             origin = Origin(replica.name, replica.incarnation, replica.version, key)
-            config, summary, rows = model.config.canonical.encode(), encode_first(read.summary(model)), model.rows
-            stamp = {"incarnation": own, "version": 0, "uid": own}
-            state = await in_thread_if_large(model.nbytes, save.to_bytes, model, stamp, True)
+            made, state = await in_thread_if_large(replica.model.nbytes, _made, name, replica.model, origin)
         await read_back(replica.name, state)
-        checksum = await in_thread_if_large(len(state), digest, state)
-        info = SnapshotInfo(0, own, rows, now_ms, len(state), checksum)
-        made = Copy(name, own, config, origin, summary, info)
         incarnation, known = await copies.write(engine.store.connection, made, state)
-    if incarnation != own and not origin.asked_again(known):
+    if incarnation != made.incarnation and not origin.asked_again(known):
         raise RequestConflict(f"model {name} exists; DELETE it first or choose another name")
     return await engine.models.present(name, incarnation)
+
+
+async def create(engine: Engine, name: str, exported: Buffer) -> tuple[Replica, bool]:
+    """Create a model from an exported state, or find the one of that name; also returns whether it is new.
+
+    ``save.from_bytes`` must have accepted the state. Raises as ``copy``, and ``NotFound`` if the model that was found
+    is deleted meanwhile.
+    """
+    await engine.models.confirm(name)
+    made, state = await asyncio.to_thread(_imported, name, exported)
+    incarnation, _ = await copies.write(engine.store.connection, made, state)
+    return await engine.models.present(name, incarnation), incarnation == made.incarnation
+
+
+def _imported(name: str, exported: Buffer) -> tuple[Copy, bytes]:
+    model, _ = save.from_bytes(exported)
+    model.own.metrics.mark(model.rows, "import")
+    return _made(name, model, Origin(name, "", 0, ""))
+
+
+def _made(name: str, model: Model, origin: Origin) -> tuple[Copy, bytes]:
+    """A new model with the state of another one, and that state as its snapshot of version 0."""
+    own, now_ms = secrets.token_hex(8), int(time.time() * 1000)
+    state = save.to_bytes(model, {"incarnation": own, "version": 0, "uid": own}, True)
+    info = SnapshotInfo(0, own, model.rows, now_ms, len(state), digest(state))
+    config, summary = model.config.canonical.encode(), encode_first(read.summary(model)._replace(drift=None))
+    return Copy(name, own, config, origin, summary, info), state

@@ -217,8 +217,11 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
         try:
             replica = await ctx.engine.replica(name)
         except NotFound:
-            replica, _ = await models.create(name, config)
-            response.status_code = 201
+            replica, created = await copies.create(ctx.engine, name, body)
+            if created:
+                response.status_code = 201
+                now = {"version": replica.version, "rows": replica.model.rows}
+                return Replaced(name=name, incarnation=replica.incarnation, **now)
         if not interchangeable(config, replica.model.config):
             replica = await ctx.engine.replica(name, Freshness(strong=True))  # it may have been changed elsewhere
         if not interchangeable(config, replica.model.config):

@@ -1,7 +1,8 @@
-"""Copies of models: the meta of a new one and a snapshot of its state at version 0, in one step if the name is free.
+"""Copies and imports: the meta of a new model and a snapshot of its state at version 0, in one step if the name is
+free.
 
 No log has what was learned before version 0. So the meta names the model that was copied (``origin``): a copy that has
-lost its first snapshot is not taken for a model that has learned nothing.
+lost its first snapshot is not taken for a model that has learned nothing. An import names itself.
 """
 
 from dataclasses import dataclass

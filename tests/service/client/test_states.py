@@ -32,7 +32,7 @@ def test_states_by_file(shell: Shell, url: str, tmp_path: Path) -> None:
     status, said, _ = shell("export", "from", file, "--force")
     assert (0, f"from: {file.stat().st_size:,} bytes in {file}\n") == (status, said)
     assert [file] == [*tmp_path.iterdir()]
-    assert (0, "to made: 5 rows, version 1\n", "") == shell("import", "to", file)
+    assert (0, "to made: 5 rows, version 0\n", "") == shell("import", "to", file)
     assert 0 == shell("create", "too", "--task", "regression")[0]
     assert 0 == shell("import", "too", "-", stdin=file.read_bytes())[0], "nothing is lost of a model without rows"
     assert [5, 5] == [httpx.get(f"{url}/models/{name}").json()["rows"] for name in ("to", "too")]

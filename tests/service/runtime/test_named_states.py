@@ -113,6 +113,30 @@ async def test_a_store_that_fails_while_pieces_are_written_changes_nothing(api, 
     assert before == await api.standing(path)
 
 
+async def test_an_import_that_finds_no_room_creates_no_model(api, wide):
+    """There is room for a new model, but not for its state: 503, the name stays free, and the next attempt works."""
+    connection = api.engine.store.connection
+    (memory,) = await connection.ask(("INFO", "memory"))
+    used = int(memory.partition(b"used_memory:")[2].split()[0])
+    await connection.ask(("CONFIG", "SET", "maxmemory", str(used + 2**20)))
+    try:
+        problem(await api.ask("PUT", "/models/roomless/state", content=wide, headers=STATE), 503)
+    finally:
+        await connection.ask(("CONFIG", "SET", "maxmemory", "0"))
+    problem(await api.ask("GET", "/models/roomless"), 404)
+    answer = await api.ask("PUT", "/models/roomless/state", content=wide, headers=STATE)
+    assert (201, 0, 3) == (answer.status_code, answer.json()["version"], answer.json()["rows"])
+
+
+async def test_imports_into_one_new_name_create_one_model(start, wide):
+    """Two at the same moment, at two services: 201 for the one that created it, 200 for the other."""
+    ask = [(await start()).ask("PUT", "/models/contested/state", content=wide, headers=STATE) for _ in range(2)]
+    answers = await asyncio.gather(*ask)
+    found = sorted((answer.status_code, answer.json()["version"]) for answer in answers)
+    assert [(200, 1), (201, 0)] == found
+    assert 1 == len({answer.json()["incarnation"] for answer in answers})
+
+
 async def test_a_state_that_cannot_be_read_takes_its_model_out_of_service(start):
     """The log names it and no snapshot follows it: loudly, on every replica that would have to apply the entry."""
     one, other = await start(), await start()
