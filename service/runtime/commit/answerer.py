@@ -257,9 +257,7 @@ def repeated(rows: int, earlier: Earlier) -> Reply:
         return Reply(max(switched, key=_version), rows, True, earlier)
     if rows == 1:
         return Reply(first, len(first.predictions), True, earlier)
-    learned, mapped = all(answer.learned for answer in answers), all(answer.mapped for answer in answers)
-    nothing = Outcome(last.rows, learned=learned, mapped=mapped, version=last.version)
-    return Reply(_merged(rows, nothing, earlier), rows, True, earlier)
+    return Reply(_merged(rows, Outcome(last.rows, version=last.version), earlier), rows, True, earlier)
 
 
 def _version(answer: Outcome) -> tuple[int, int]:
@@ -267,7 +265,7 @@ def _version(answer: Outcome) -> tuple[int, int]:
 
 
 def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
-    """The answers to all rows, learned now or before, in row order; everything else is from ``now``."""
+    """The answers to all rows, learned now or before, in row order; ``rows`` and ``version`` are from ``now``."""
     before, new = dict(earlier), iter(codec.of_rows(now))
     answers = [before[row] if row in before else next(new) for row in range(rows)]
     predictions = [None if one.refusal is not None else one.predictions[0] for one in answers]
@@ -277,8 +275,8 @@ def _merged(rows: int, now: Outcome, earlier: Earlier) -> Outcome:
     for row, one in enumerate(answers):
         for _, label in one.joined:
             joined.setdefault((type(label), label), (row, label))
-    added = [*joined.values()]
-    return Outcome(now.rows, predictions, losses, now.learned, p_true, now.mapped, added, version=now.version)
+    learned, mapped, added = all(one.learned for one in answers), all(one.mapped for one in answers), [*joined.values()]
+    return Outcome(now.rows, predictions, losses, learned, p_true, mapped, added, version=now.version)
 
 
 def conflicting(ids: Sequence[str], row: int, seen: SeenId) -> RequestConflict:

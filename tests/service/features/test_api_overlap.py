@@ -199,6 +199,16 @@ async def test_batches_of_the_old_names(api):
     assert (20, 4) == await standing(api, path)
 
 
+async def test_a_batch_with_an_unmapped_row_that_was_seen_gets_one_answer(api):
+    """The first answer and that to the same batch again agree on ``mapped``: a row in it was of the old space."""
+    path = await overlapping(api)
+    await api.post(f"{path}/feedback", labelled(20, OLD, id="old"))
+    body = {**table([20, 21]), "labels": [label(20), label(21)], "ids": ["old", "new"]}
+    first, again = [await api.post(f"{path}/feedback/batch", body) for _ in range(2)]
+    assert (False, 2, True) == (first["mapped"], len(first["predictions"]), again["duplicate"])
+    assert first == {**again, "duplicate": first["duplicate"], "duplicates": 1}
+
+
 async def test_complete_needs_five_rows_or_force(api):
     """409 says how many there are, and how to go on; nothing changes."""
     path = await steady(api)
