@@ -277,7 +277,7 @@ class Engine:
         replica = await self.models.get(name)
         if fresh is None:
             return replica
-        if fresh.strong:
+        if fresh.strong or fresh.incarnation not in (None, replica.incarnation):
             replica = await self._at_head(replica)
         if fresh.incarnation is not None and fresh.incarnation != replica.incarnation:
             raise RequestConflict(f"model {name} was created again: its incarnation is {replica.incarnation}")

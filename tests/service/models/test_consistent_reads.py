@@ -111,3 +111,16 @@ async def test_the_drift_events_of_a_model_are_of_the_version_told(api, monkeypa
     found = await api.get(f"{path}/drift")
     assert (shown["version"], None) == (found["version"], found["next"])
     assert [1, 3] == [event["version"] for event in found["events"]]
+
+
+async def test_an_incarnation_that_a_service_has_not_heard_of_is_looked_up(start, monkeypatch):
+    """A client that names the new model reads it at every service; one that names the old model gets 409."""
+    one, other = await start(), await start()
+    path = await one.new()
+    old = (await other.get(path))["incarnation"]
+    monkeypatch.setattr(other.engine.models, "peek", lambda _: None)  # its follower passes over all notices
+    await one.ask("DELETE", path)
+    new = (await one.ask("PUT", path, json=DFOP)).json()["incarnation"]
+    assert new == (await other.get(path, params={"incarnation": new}))["incarnation"]
+    refused = await other.ask("GET", path, params={"incarnation": old})
+    assert (409, True) == (refused.status_code, new in refused.json()["detail"])
