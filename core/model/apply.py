@@ -235,7 +235,7 @@ def _step(model: Model, segment: _Step, learner_id: str) -> Outcome:
         case Configure():
             _configure(model, segment)
         case Challenge():
-            learn.challenge(model, segment, learner_id)
+            return Outcome(model.rows, learned=learn.challenge(model, segment, learner_id))
         case Withdraw():
             learn.withdraw(model, segment)
         case Promote():

@@ -222,13 +222,16 @@ def report_alarms(model: Model, entry_position_of: EntryPositionOf) -> None:
 # ---------------------------------------------------------------- challengers
 
 
-def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
-    """Add a challenger, or change how it is promoted; ``Invalid`` or ``Conflict`` as ``plan_challenge``."""
+def challenge(model: Model, segment: Challenge, learner_id: str) -> bool:
+    """Add a challenger, or change how it is promoted; returns whether it was added.
+
+    ``Invalid`` or ``Conflict`` as ``plan_challenge``.
+    """
     _, config = plan_challenge(model, segment.name, segment.config, segment.most)
     known, promotion = model.challengers.get(segment.name), promote_of(segment.config)
     if known is not None:
         known.promote = promotion
-        return
+        return False
     parts = LearnerParts.first(config, model.own.switching.fork_for_challenger(config), learner_id)
     parts.rows_before_start = model.rows
     for label in model.labels.labels:
@@ -236,6 +239,7 @@ def challenge(model: Model, segment: Challenge, learner_id: str) -> None:
     if isinstance(parts.answers, ClassAnswers):
         parts.answers.retire(model.own.answers.retired)
     model.challengers[segment.name] = Challenger(parts, promotion)
+    return True
 
 
 def withdraw(model: Model, segment: Withdraw) -> None:

@@ -20,7 +20,7 @@ from service.api.openapi.examples import CHALLENGERS, PROMOTIONS
 from service.api.rows.idempotency import Plan, after, commit_change, identity_of_change
 from service.api.schemas import Incarnation, RowsLearned, Version
 from service.runtime.replicas import changes
-from service.runtime.replicas.replica import Replica
+from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.threads import load_algorithm
 
 
@@ -140,17 +140,15 @@ async def put_challenger(
     """
     await load_algorithm(body)
     most, admit = ctx.engine.bounds.challengers_max, ctx.engine.models.admit
-    known = False
 
     def plan(model: CoreModel, ids: tuple[str, ...]) -> Segment | None:
-        nonlocal known
-        known = challenger in model.challengers
         return changes.challenge(model, admit, challenger, body, most, ids)
 
-    replica = await _commit(ctx, name, request, key, plan, await request.body())
+    replica, reply = await _commit(ctx, name, request, key, plan, await request.body())
+    added = reply is not None and reply.answer.learned and not reply.all_duplicate
     async with replica.held():
         shown = {**changes.challenger_shown(replica.model, challenger), "incarnation": replica.incarnation}
-        return json_of(encode(shown), 200 if known else 201)
+        return json_of(encode(shown), 201 if added else 200)
 
 
 @deletion.delete(
@@ -200,10 +198,15 @@ async def promote_challenger(
     def plan(model: CoreModel, ids: tuple[str, ...]) -> Segment:
         return changes.promote(model, challenger, ids, force)
 
-    return await shown(await _commit(ctx, name, request, key, plan, b"force" if force else b""))
+    replica, _ = await _commit(ctx, name, request, key, plan, b"force" if force else b"")
+    return await shown(replica)
 
 
-async def _commit(ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b"") -> Replica:
-    """Commit a request, after writing a snapshot if it removes a learner; returns the model afterwards."""
+async def _commit(
+    ctx: Context, name: str, request: Request, key: str | None, plan: Plan, body: bytes = b""
+) -> tuple[Replica, Reply | None]:
+    """Commit a request, after writing a snapshot if it removes a learner; returns the model afterwards, and the reply
+    as ``commit_change``.
+    """
     _, reply = await commit_change(ctx, name, identity_of_change(request, key, body), plan, lambda _: len(body))
-    return await after(ctx, name, reply)
+    return await after(ctx, name, reply), reply

@@ -63,6 +63,15 @@ async def test_a_challenger_is_put_shown_and_taken_away(api):
     assert {} == await listed(api, path)
 
 
+async def test_a_challenger_that_several_put_at_once_is_added_once(api, start):
+    """201 for the request that added it, 200 for the others, whichever service they asked."""
+    path, other = await api.learnt(rows=4), await start()
+    await other.get(path)
+    for name in ("a", "b", "c"):
+        asked = [one.ask("PUT", f"{path}/challengers/{name}", json=VIGO) for one in (api, other, api)]
+        assert [200, 200, 201] == sorted([answer.status_code for answer in await asyncio.gather(*asked)])
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
