@@ -175,8 +175,9 @@ async def with_models(error: BaseException, request: Request) -> BaseException:
         return error  # the store went down, or the key expired, after the model was not found
     except Exception as fault:  # noqa: BLE001  a bug, or a store with foreign data: answered and logged
         return fault
-    names, (problem,) = [name for name, _ in found], error.problems
-    meant = suggestion(request.path_params.get("name"), names) or (f"; {MODELS}" if more else "")
+    asked, (problem,) = request.path_params.get("name"), error.problems
+    names = [name for name, _ in found if name != asked]  # that one was created a moment ago
+    meant = suggestion(asked, names) or (f"; {MODELS}" if more else "")
     return NotFound(f"{error.detail}{meant}", [problem._replace(allowed=names)])
 
 

@@ -124,3 +124,15 @@ async def test_an_incarnation_that_a_service_has_not_heard_of_is_looked_up(start
     assert new == (await other.get(path, params={"incarnation": new}))["incarnation"]
     refused = await other.ask("GET", path, params={"incarnation": old})
     assert (409, True) == (refused.status_code, new in refused.json()["detail"])
+
+
+async def test_a_model_created_while_it_is_not_found_is_not_suggested(api, monkeypatch):
+    """The 404 never asks whether the very name was meant that it has not found."""
+
+    async def names(*_, **__):
+        return [("late", "1"), ("later", "2")], None
+
+    monkeypatch.setattr(api.engine.store.catalog, "names", names)
+    found = (await api.ask("GET", "/models/late")).json()
+    assert "there is no model late; did you mean later?" == found["detail"]
+    assert ["later"] == found["errors"][0]["allowed"]
