@@ -30,12 +30,12 @@ _ENOUGH = math.log(2.0 / ALPHA)
 _STEPS = 60
 
 
-def exceeds(s: float, v: float, sequences: int = 1) -> bool:
+def exceeds(s: float, v: float, sequences: float = 1.0) -> bool:
     """Whether S - u(V) is above 0: the mean has been above 0 on the rows so far, with 1 - ``ALPHA`` / sequences."""
     return s > 0.0 and _log_mixture(s, v) >= _ENOUGH + math.log(sequences)
 
 
-def radius(v: float, sequences: int = 1) -> float:
+def radius(v: float, sequences: float = 1.0) -> float:
     """u(v), at half of ``ALPHA`` / sequences: S differs from the sum of the means by at most this."""
     low, high, enough = 0.0, 1.0, _ENOUGH + math.log(sequences)
     while _log_mixture(high, v) < enough:

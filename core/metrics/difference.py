@@ -2,22 +2,27 @@ r"""The paired difference of two learners' losses on the same rows, and whether 
 
 For each row that both predicted, before its label arrived,
 
-    classification    d = [first is wrong] - [second is wrong]
-    with class_costs  d = (c_y [first is wrong] - c_y [second is wrong]) / max c,    c_y the cost of missing the label
-    regression        d = (min(e1^2, b) - min(e2^2, b)) / b,    b = 4 times the variance of the labels before the row
+    classification    D = [first is wrong] - [second is wrong]
+    with class_costs  D = (c_y [first is wrong] - c_y [second is wrong]) / max c,    c_y the cost of missing the label
+    regression        D = min(e1^2, b) - min(e2^2, b),    b = 4 times the variance of the labels before the row
 
-lies in [-1, 1]; above 0 the second one is better. The scale of a regression is known after 10 labels that are not all
-equal; errors of more than two deviations of the labels count as two. The interval is a confidence sequence
-(core.metrics.confidence_sequence) of the mean of d, which holds at all rows at once. Its
+so that above 0 the second one is better. The scale of a regression is known after 10 labels that are not all equal;
+errors of more than two deviations of the labels count as two. The interval is a confidence sequence
+(core.metrics.confidence_sequence) of the mean of D, which holds at all rows at once. It needs d = D / C in [-1, 1].
+For classes C is 1. For numbers C = 4^k b_0 with an integer k and the b of the first row with a difference. There is a
+sequence for each k, of D clipped to [-C, C]; with the share 2 / (3 (|k| + 1) (|k| + 2)) of alpha all of them hold
+simultaneously. The one in use has the least C that has clipped no D so far; when C grows, the sums are rescaled. Its
 
     V = max( sum of d^2,  n / L times the variance of the sums of d over batches of L rows, L = 32, 256, 1024 )
 
 is the sum of squares if rows are practically independent; if differences keep their sign for a while, as in streams
-that drift, the sums of batches vary more and widen the interval. Numbers are shown in units of the loss: times max c,
-for a regression times the current b. Clipping hides the cost of a few bad rows, so the unclipped mean of e1^2 - e2^2
-is kept as well: while it is below 0, ``favours_second`` is not true. The first 20 labels do not count in it, because
-predictions are not held to the range of the labels yet.
+that drift, the sums of batches vary more and widen the interval. Numbers are shown in units of the loss: costs times
+max c. Clipping hides the cost of a few bad rows, so the unclipped mean of e1^2 - e2^2 is kept as well: while it is
+below 0, ``favours_second`` is not true. The first 20 labels do not count in it, because predictions are not held to
+the range of the labels yet.
 """
+
+import math
 
 import numpy as np
 from numba import njit
@@ -37,7 +42,24 @@ NO_NUMBERS = np.empty(0)  # the labels of a classification, which are not needed
 
 _ROWS, _SUM, _SQUARES, _LABELS, _MEAN, _VAR, _BATCHES = 0, 1, 2, 3, 4, 5, 6
 _GAIN = _BATCHES + 2 * len(BATCHES)
-_SCALARS = _GAIN + 1
+_FIRST, _UNIT = _GAIN + 1, _GAIN + 2  # b_0 and C of a regression; 0 before its first difference
+_SCALARS = _GAIN + 3
+
+
+@njit(cache=True)
+def _fit(s: Floats, bound: float, size: float) -> None:
+    """Make C at least the size of a difference that is not 0; powers of 2 rescale without rounding."""
+    if s[_UNIT] == 0.0:
+        s[_FIRST] = s[_UNIT] = bound
+        while 0.25 * s[_UNIT] >= size:
+            s[_UNIT] *= 0.25
+    while s[_UNIT] < size:
+        s[_UNIT] *= 4.0
+        s[_SUM] *= 0.25
+        s[_SQUARES] *= 0.0625
+        for k in range(len(BATCHES)):
+            s[_BATCHES + 2 * k] *= 0.25
+            s[_BATCHES + 2 * k + 1] *= 0.0625
 
 
 @njit(f"void({NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, f8[::1])", cache=True)
@@ -54,7 +76,10 @@ def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
             s[_VAR] += (max(before * (level - s[_MEAN]), 0.0) - s[_VAR]) / s[_LABELS]
         if bound == 0.0 or np.isnan(first[i]) or np.isnan(second[i]):
             continue
-        d = min(first[i] / bound, 1.0) - min(second[i] / bound, 1.0)
+        d = min(first[i], bound) - min(second[i], bound)
+        if truth.shape[0] and d != 0.0:
+            _fit(s, bound, abs(d))
+            d /= s[_UNIT]
         s[_ROWS] += 1.0
         s[_SUM] += d
         s[_SQUARES] += d * d
@@ -74,8 +99,11 @@ class PairedDifference(Holder):
     layout = Layout(
         scalars=Array(
             _SCALARS,
-            within=1e301,
-            places={(_ROWS, _LABELS): WHOLE, (_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2)): NOT_NEGATIVE},
+            within=1e302,
+            places={
+                (_ROWS, _LABELS): WHOLE,
+                (_SQUARES, _VAR, *range(_BATCHES + 1, _GAIN, 2), _FIRST, _UNIT): NOT_NEGATIVE,
+            },
         )
     )
 
@@ -110,21 +138,37 @@ class PairedDifference(Holder):
         deviations = max(s[at + 1] - closed * closed / batches, 0.0)
         return float(self.rows / rows * deviations / (batches - 1))
 
+    def _sequences(self, of: int) -> float:
+        """1 over the share of alpha of the sequence in use."""
+        first, unit = self.scalars[[_FIRST, _UNIT]].tolist()
+        if not (self.scalars[_LABELS] and first and unit):
+            return of
+        k = abs(round(0.5 * (math.log2(unit) - math.log2(first))))
+        return 1.5 * of * (k + 1) * (k + 2)
+
     def favours_second(self, of: int = 1) -> bool:
         """Whether the second learner is better after enough rows, not by chance; ``of`` simultaneous differences."""
         s = self.scalars
-        return self.rows >= ROWS_MIN and s[_GAIN] >= 0.0 and exceeds(float(s[_SUM]), self._spread, of)
+        if self.rows < ROWS_MIN or s[_GAIN] < 0.0:
+            return False
+        return exceeds(float(s[_SUM]), self._spread, self._sequences(of))
 
     def interval(self, of: int = 1) -> tuple[float, float]:
-        """The interval of d; ``of`` as in ``favours_second``."""
-        n, total, reach = max(self.rows, 1), float(self.scalars[_SUM]), radius(self._spread, of)
-        return max(-1.0, (total - reach) / n), min(1.0, (total + reach) / n)
+        """The interval of the mean of D; ``of`` as in ``favours_second``."""
+        n, total, reach = max(self.rows, 1), float(self.scalars[_SUM]), radius(self._spread, self._sequences(of))
+        return self._unit * max(-1.0, (total - reach) / n), self._unit * min(1.0, (total + reach) / n)
+
+    @property
+    def _unit(self) -> float:
+        """C."""
+        return float(self.scalars[_UNIT]) if self.scalars[_LABELS] else 1.0
 
     def report(self, of: int = 1, unit: float = 1.0) -> Header:
-        """Mean and interval, None before the first compared row; regressions also report the ``unit`` of loss."""
+        """Mean and interval in the ``unit`` of the loss, None before the first row; regressions also report b."""
         found: Header = {"mean": None, "low": None, "high": None, "confidence": 1.0 - ALPHA / of, "rows": self.rows}
-        scale = BOUND * float(self.scalars[_VAR]) if self.scalars[_LABELS] else unit
+        if self.scalars[_LABELS]:
+            unit, found["bound"] = 1.0, BOUND * float(self.scalars[_VAR])
         if self.rows:
-            found["mean"] = scale * float(self.scalars[_SUM]) / self.rows
-            found["low"], found["high"] = (scale * end for end in self.interval(of))
-        return found | ({"bound": scale} if self.scalars[_LABELS] else {})
+            found["mean"] = unit * self._unit * (float(self.scalars[_SUM]) / self.rows)
+            found["low"], found["high"] = (unit * end for end in self.interval(of))
+        return found

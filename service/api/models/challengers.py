@@ -51,8 +51,8 @@ class Difference(BaseModel):
     )
     bound: float | None = Field(
         None,
-        description="Regression: the cap on squared errors, four times the variance of the labels since the comparison "
-        "began.",
+        description="Regression: the present cap on squared errors, four times the variance of the labels since the "
+        "comparison began; the cap of a row is that before its label.",
     )
 
 

@@ -177,6 +177,8 @@ def _reported(done: FilePass) -> dict[str, Any]:
     if done.body["task"] == "regression":
         but = ", except your model's" if metrics.get("served") else ""
         lines.append(f"errors leave out the first row, which last value cannot predict{but}")
+        if entrants[1:]:
+            lines.append("the last column caps each squared error at 4 times the variance of the labels before its row")
     lines += report.served_lines(own.metrics, own.line if entrants[1:] else "Onepass")
     lines += report.cost_lines(metrics["overall"].get("costs")) + [f"note: {warning}" for warning in warnings]
     if given.plot is not None:

@@ -70,10 +70,10 @@ def test_squared_errors_are_compared_on_the_scale_of_the_labels():
     found = PairedDifference()
     found.absorb(first, second, y)
     bounds = np.array([BOUND * y[:row].var() for row in range(SCALE_ROWS, 300)])
-    expected = (np.minimum(first[SCALE_ROWS:], bounds) - np.minimum(second[SCALE_ROWS:], bounds)) / bounds
+    expected = np.minimum(first[SCALE_ROWS:], bounds) - np.minimum(second[SCALE_ROWS:], bounds)
     report = found.report()
     assert (290, BOUND * y.var()) == (report["rows"], pytest.approx(report["bound"]))
-    assert report["mean"] == pytest.approx(expected.mean() * BOUND * y.var())
+    assert report["mean"] == pytest.approx(expected.mean())
     assert report["low"] > 0
     assert not found.favours_second()
     while found.rows < ROWS_MIN:
@@ -83,6 +83,49 @@ def test_squared_errors_are_compared_on_the_scale_of_the_labels():
     wild = PairedDifference()
     wild.absorb(np.full(40, 1e300), np.zeros(40), np.tile([1e300, -1e300], 20))
     assert all(np.isfinite(wild.report()[end]) for end in ("low", "mean", "high"))
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e60])
+@pytest.mark.parametrize("part", ["grows", "shrinks", "jumps"])
+def test_the_mean_is_that_of_the_losses_also_if_the_scale_of_the_labels_changes(part, scale):
+    """The first is better on small labels, by more deviations but less in all; no interval ever excludes the mean."""
+    at = np.arange(4000)
+    sizes = (
+        scale
+        * {"grows": 30 ** (at / 4000), "shrinks": 30 ** (-at / 4000), "jumps": np.where(at < 2000, 1.0, 3.0)}[part]
+    )
+    better = np.where(sizes < np.median(sizes), -0.3, 0.1)
+    missed = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y = sizes * rng.choice([-1.0, 1.0], 4000) * rng.uniform(0.5, 1.5, 4000)
+        first, second = (sizes**2 * (rng.uniform(0.0, 0.3, 4000) + np.maximum(sign * better, 0.0)) for sign in (1, -1))
+        found, compared, before = PairedDifference(), slice(SCALE_ROWS, None), np.arange(4000)
+        bounds = BOUND * ((y**2).cumsum() - y**2)[compared] / before[compared]
+        bounds -= BOUND * ((y.cumsum() - y)[compared] / before[compared]) ** 2
+        means = np.cumsum((sizes**2 * better)[compared]) / np.arange(1, 4000 - SCALE_ROWS + 1)
+        outside = False
+        for start in range(0, 4000, 250):
+            block = slice(start, start + 250)
+            found.absorb(first[block], second[block], y[block])
+            report = found.report()
+            outside |= not report["low"] <= means[report["rows"] - 1] <= report["high"]
+        missed += outside
+        differences = np.minimum(first[compared], bounds) - np.minimum(second[compared], bounds)
+        assert report["mean"] == pytest.approx(differences.mean(), rel=1e-9)
+        assert report["low"] < report["mean"] < report["high"]
+    assert missed <= 1
+
+
+def test_small_differences_are_found_next_to_large_labels():
+    """Errors of a hundredth of the labels' deviation, one a third smaller; a wild label in between changes nothing."""
+    rng = np.random.default_rng(7)
+    y, first, second = rng.normal(size=(3, 3000))
+    y[500] = 1e6
+    found = PairedDifference()
+    found.absorb(1e-4 * first**2, 0.66e-4 * second**2, y)
+    assert found.favours_second()
+    assert 2e-5 < found.report()["mean"] < 5e-5
 
 
 def test_differences_that_keep_their_sign_widen_the_interval():

@@ -130,6 +130,7 @@ def test_numbers_by_the_usual_algorithms(tmp_path: Path, compare: Shell) -> None
     assert sorted([*expected, "last_value"]) == sorted(line[0].partition(":")[0] for line in lines)
     assert sorted(float(line[1]) for line in lines) == [float(line[1]) for line in lines]
     assert f"{lines[0][0]} was the best algorithm; this creates it:" in said
+    assert "caps each squared error at 4 times the variance of the labels" in said
     last = said.rstrip().splitlines()[-1]
     assert last.startswith("curl -X PUT 127.0.0.1:8000/models/load --json '{")
     body = json.loads(last.partition(" --json ")[2].strip("'"))
