@@ -73,7 +73,8 @@ def column_of(feature: Feature, others: bool) -> Column:
 
 
 def _to_take_such(name: str, kind: str) -> str:
-    return f"; to accept such values declare {declaration(name, kind)}"
+    how = f"create another model that declares all its features, this one as {declaration(name, kind)}"
+    return f"; to accept such values {how}"
 
 
 class _NumberColumn(Column):

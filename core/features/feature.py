@@ -283,8 +283,9 @@ def _proposed(name: str, value: Any, texts: bool) -> Feature:
     """The feature of a name by its first value; raises ``Unfit`` if the value has no kind."""
     kinds = "a number, a string, true or false"
     if value is None or (texts and value in MISSING_TEXTS):
-        way_out = f'declare "features", for example {declaration(name, "numeric")} for this one'
-        raise Unfit(f"is missing in the first row, which fixes the features; {way_out}", kinds)
+        example = f"declares all its features, this one for example as {declaration(name, 'numeric')}"
+        way_out = f"send a row without gaps first, or create another model that {example}"
+        raise Unfit(f"is missing in the first row, which fixes the features: {way_out}", kinds)
     if isinstance(value, str):
         numeric = texts and reads(number, value, True)
         return Feature(name) if numeric else Feature(name, "categorical", buckets=BUCKETS)

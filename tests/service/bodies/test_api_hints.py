@@ -118,7 +118,7 @@ async def test_no_key_and_an_unknown_one():
 
 @pytest.mark.parametrize(("value", "kind"), [("gold", "categorical"), ("", "categorical"), (True, "boolean")])
 async def test_what_is_no_number_names_the_declaration_that_takes_it(api, value, kind):
-    """For a single row and a batch: of the very feature, as it stands in the body of PUT."""
+    """For a single row and a batch: of the very feature, as it stands in the body of PUT of another model."""
     declaration = json.dumps({"name": "b", "type": kind})
     batch = {"columns": ["a", "b"], "data": [[1, value]], "labels": ["UP"]}
     for route, body, field in (
@@ -128,9 +128,27 @@ async def test_what_is_no_number_names_the_declaration_that_takes_it(api, value,
     ):
         found = await api.refuses(f"{await api.shared()}/{route}", 422, field, json=body)
         (error,) = found["errors"]
-        assert error["problem"].endswith(f"declare {declaration}")
+        assert error["problem"].endswith(
+            f"create another model that declares all its features, this one as {declaration}"
+        )
         assert declaration in found["detail"]
         assert "a finite number" == error["allowed"]
+    path = await api.new({**DFOP, "features": ["a", json.loads(declaration)], "missing": "mean"})
+    assert 200 == (await api.ask("POST", f"{path}/feedback/batch", json=batch)).status_code
+
+
+async def test_a_gap_in_the_first_row_names_both_ways_out(api):
+    """A row without gaps first, or another model whose features are all declared."""
+    path, gap, full = await api.new({**DFOP, "features": None}), {"a": 1, "b": None}, {"a": 1, "b": 2}
+    found = await api.refuses(f"{path}/feedback", 422, "features.b", json={"features": gap, "label": "UP"})
+    (error,) = found["errors"]
+    said, _, declaration = error["problem"].partition("declares all its features, this one for example as ")
+    assert said.endswith("send a row without gaps first, or create another model that ")
+    declared = await api.new({**DFOP, "features": ["a", json.loads(declaration)], "missing": "mean"})
+    for model, rows in ((path, [full]), (declared, [gap, full])):
+        for row in rows:
+            answer = await api.ask("POST", f"{model}/feedback", json={"features": row, "label": "UP"})
+            assert 200 == answer.status_code
 
 
 IGNORED, FILLED = 'add it to "ignore" to skip it', 'declare "missing": "mean" or "zero"'
