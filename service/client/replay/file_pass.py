@@ -4,11 +4,13 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 from typer import BadParameter, Option
 
 from service.client.display import counted, spelt
@@ -18,7 +20,7 @@ from service.client.replay import chart
 from service.client.replay.chart import Curve
 from service.client.replay.report import COST, Entrant, compared
 from service.client.replay.table import CSV_TYPE, Batch, ReadOptions, Table
-from service.client.session import Refused, Session, path_of
+from service.client.session import Refused, Session, document_of, path_of
 
 LINE_EVERY_S = 2.0
 SAMPLED_ROWS, SAMPLED_FACTOR = 50, 1.02
@@ -80,6 +82,7 @@ class FilePass:
     known: int = 0  # rows whose ids had been learned, by an earlier pass or by a try without an answer
     version: int = 0
     seconds: float = 0.0
+    _made: str | None = None  # the incarnation of the model, if this pass has created it
     _constant: list[tuple[int, float]] = field(default_factory=list)  # curve of the cheapest constant answer
 
     def create(self) -> None:
@@ -87,11 +90,13 @@ class FilePass:
         for at, one in enumerate(self.entrants):
             path = path_of(self.given.model, *(("challengers", one.name) if at else ()))
             try:
-                self.session.ask("PUT", path, json=one.body | self.body)
+                answer = self.session.request("PUT", path, json=one.body | self.body)
             except Refused as refused:
                 if len(self.entrants) == 1:
                     raise
                 raise Failed(f"{one.algorithm}: {refused}") from None
+            if not at and answer.status_code == httpx.codes.CREATED:
+                self._made = document_of(answer).get("incarnation")
 
     def run(self) -> None:
         """Send every row, then get the metrics of each algorithm.
@@ -101,7 +106,7 @@ class FilePass:
         try:
             self._send()
         except Failed as failed:
-            raise Failed(f"{failed}{self._so_far}") from None
+            raise Failed(f"{failed}{self._so_far or self._undone(failed.__context__)}") from None
         except Interrupted as interrupted:
             so_far = self._so_far and f"{self._so_far}; the last request may have been learned as well"
             raise Interrupted(*interrupted.args, so_far) from None
@@ -114,6 +119,16 @@ class FilePass:
             return ""
         how = "the same command continues" if "id" in self.table.queries else "continue with the rows after them"
         return f"\n  {counted(self.rows)} before that: learned by model {self.given.model}; {how}"
+
+    def _undone(self, why: BaseException | None) -> str:
+        """Delete the model if this pass created it and its first rows are refused: other options would not fit it."""
+        if self._made and not self.rows and isinstance(why, Refused) and why.status < 500 and self.session.stays:
+            with suppress(Failed):
+                there = self.session.found(self.given.model)
+                if there and (there["incarnation"], there["version"]) == (self._made, 0):
+                    self.session.request("DELETE", path_of(self.given.model))
+                    return f"\n  model {self.given.model} had learned nothing: it is deleted"
+        return ""
 
     def _send(self) -> None:
         is_class, sampled = self.body["task"] == "classification", self.given.plot is not None and self.given.cost

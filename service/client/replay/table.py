@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import re
+import shlex
 import sys
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ STDIN = Path("-")
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CELL_SHOWN = 40
+ODD = ("is not a number", "is not a time", "is not true or false")
+"""How the problem of a cell begins that may be a word for a missing value."""
 CSV_TYPE = {"Content-Type": "text/csv; charset=utf-8"}
 _PLACE = re.compile(r"row (\d+)(?:, column (.*))?", re.DOTALL)
 
@@ -84,9 +87,17 @@ class Batch(NamedTuple):
             lines = [f"rows {self.first} to {last}: {refused.in_words(self.located(refused.errors))}"]
             if refused.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
                 lines.append("a smaller --batch may help")
+            if words := self._odd_words(refused.errors):
+                lines.append(f"if a missing value is meant: --na {shlex.quote(','.join(words))}")
             if not all(cells[params["label"]].strip() for cells, _ in self.rows):
                 lines.append("rows without a label: --skip-unlabelled leaves them out")
             raise Failed("\n  ".join(lines)) from None
+
+    def _odd_words(self, errors: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The cells that may be words for a missing value, in order."""
+        places = [_PLACE.fullmatch(str(one.get("field"))) for one in errors if str(one.get("problem")).startswith(ODD)]
+        words = {self.rows[int(place[1]) - 1][0].get(place[2], "") for place in places if place}
+        return sorted(word for word in words if 0 < len(word) <= CELL_SHOWN and "," not in word)
 
     def located(self, errors: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Problems of the body, located by lines and cells of the file."""

@@ -200,6 +200,26 @@ def test_what_is_refused_is_told_by_lines(tmp_path: Path, replay: Shell, shell: 
     assert (0, 2, 1) == (status, json.loads(said)["rows"], json.loads(said)["skipped"])
 
 
+def test_words_for_missing_values_are_named_and_a_refused_first_request_leaves_no_model(
+    tmp_path: Path, replay: Shell, shell: Shell, url: str
+) -> None:
+    """The options that the refusal names make the same command succeed; a model that was there before stays."""
+    file = tmp_path / "words.csv"
+    file.write_text("a,b,y\n" + "1,2,u\n2,?,v\n3,n.a.,u\n" + "2,1,v\n3,1,u\n" * 20)
+    status, _, complained = replay(file, "--algorithm", "dfop")
+    assert (1, 404) == (status, httpx.get(f"{url}/models/words").status_code)
+    assert "\n  if a missing value is meant: --na '?,n.a.'\n" in complained
+    assert complained.endswith("\n  model words had learned nothing: it is deleted\n")
+    assert 0 == replay(file, "--algorithm", "dfop", "--na", "?,n.a.")[0]
+    assert "--na '?,n.a.'" in shell("evaluate", file, "--label", "y", "--model", "words")[2]
+    body = {"task": "classification", "algorithm": "dfop", "features": ["a", "b"]}
+    httpx.put(f"{url}/models/kept", json=body).raise_for_status()
+    assert 1 == replay(file, "--name", "kept")[0]
+    assert 0 == httpx.get(f"{url}/models/kept").json()["version"]
+    status, _, complained = replay(file, "--algorithm", "dfop", "--name", "begun", "--batch", 1)
+    assert (1, 1) == (status, httpx.get(f"{url}/models/begun").json()["rows"])
+
+
 def test_what_ends_a_replay_says_how_to_go_on(
     tmp_path: Path, replay: Shell, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
