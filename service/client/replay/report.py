@@ -13,6 +13,8 @@ CLASSES_SHOWN, CLASSES_NAMED, TIES_SHOWN = 10, 50, 5
 """Most classes in the table, classes named in the metrics, and algorithms named in the note on ties."""
 RARE_SHARE, RECALL_LOW, COST_MAX = 0.2, 0.3, 1000
 """Share of rows below which a class is rare, recall below which it counts as missed, largest proposed cost."""
+AUC_MIN, FOUND_MIN, HITS_MIN = 0.6, 0.05, 5
+"""For a cost to be proposed: least area under the curve of two classes; of more, least recall and rows found."""
 COST = "mean_cost"
 _OF_CLASSES = ("accuracy", "balanced_accuracy", "kappa", "kappa_temporal", "log_loss", "brier", "ece")
 MEASURES = (COST, *_OF_CLASSES, "mse", "mae", "median_ae", "bias", "r2")
@@ -189,9 +191,10 @@ def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
     if best.measure != COST:
         for name, one in _rare(metrics).items():
             if (one["recall"] or 0) < RECALL_LOW:
-                cost = min(round((rows - one["support"]) / one["support"]), COST_MAX)
-                how = f"{shlex.join(['--cost', f'{name}={cost}'])} makes missing one {cost} times as costly"
-                warnings.append(f"{best.line} finds only {one['recall'] or 0:.1%} of the rows labelled `{name}`; {how}")
+                cost, how = min(round((rows - one["support"]) / one["support"]), COST_MAX), ""
+                if _told_apart(metrics["overall"], one, rows):
+                    how = f"; {shlex.join(['--cost', f'{name}={cost}'])} makes missing one {cost} times as costly"
+                warnings.append(f"{best.line} finds only {one['recall'] or 0:.1%} of the rows labelled `{name}`{how}")
         if tied := _tied(entrants):
             names = ", ".join(shortened(tied, TIES_SHOWN))
             warnings.append(f"{best.line} is not distinguishable from {names}: the interval contains 0")
@@ -199,6 +202,15 @@ def notes(entrants: Sequence[Entrant], costs: Mapping[str, float]) -> list[str]:
     unknown = [name for name in costs if name not in seen] if len(found) <= CLASSES_NAMED else []
     warnings += [f"no row is labelled `{name}`: its cost has no effect{suggested(name, seen)}" for name in unknown]
     return warnings
+
+
+def _told_apart(overall: Scores, one: Scores, rows: int) -> bool:
+    """Whether a class is told apart from others, so that a cost finds more of its rows at less than a constant's."""
+    if overall.get("roc_auc") is not None:
+        return bool(overall["roc_auc"] >= AUC_MIN)
+    found, precision = one["recall"] or 0, one["precision"] or 0
+    enough = found >= FOUND_MIN and found * one["support"] >= HITS_MIN
+    return enough and bool(precision * rows >= 2 * one["support"])
 
 
 def _tied(entrants: Sequence[Entrant]) -> list[str]:

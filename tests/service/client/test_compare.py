@@ -200,7 +200,7 @@ def test_where_no_algorithm_beats_a_constant_answer(
     assert "is no better than majority (accuracy 9" in said
     assert "no algorithm is better than the best baseline; " in said
     assert "was the best algorithm" not in said
-    assert "--cost fail=19 makes missing one 19 times as costly" in said
+    assert "finds only 0.0% of the rows labelled `fail`\n" in said
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -240,7 +240,9 @@ def test_baselines_that_are_as_good_are_said() -> None:
 
 def test_a_rare_class_that_is_missed_is_told() -> None:
     """In plain words, with the label and its cost; a class of many rows, or one that is found, is not."""
-    said = report.notes([of_classes("dfop", 0.7, 0.0, ok=951, fail=49)], {})
+    missed = of_classes("dfop", 0.7, 0.0, ok=951, fail=49)
+    missed.metrics["overall"]["roc_auc"] = 0.7
+    said = report.notes([missed], {})
     proposed = "--cost fail=19 makes missing one 19 times as costly"
     assert [f"dfop finds only 0.0% of the rows labelled `fail`; {proposed}"] == said
     for fine in (of_classes("a", 0.9, 0.1, ok=60, fail=40), of_classes("a", 0.9, 0.4, ok=99, fail=1)):
@@ -248,6 +250,30 @@ def test_a_rare_class_that_is_missed_is_told() -> None:
     many = of_classes("a", 0.9, 0.1, **{f"c{at}": 10 for at in range(report.CLASSES_SHOWN + 1)})
     table = report.classes(many.metrics).splitlines()
     assert (report.CLASSES_SHOWN, f"c{report.CLASSES_SHOWN}") == (len(table) - 2, table[2].split()[0])
+
+
+@pytest.mark.parametrize(
+    ("recall", "precision", "auc", "advised"),
+    [
+        (0.0, None, None, False),
+        (0.0, None, 0.51, False),
+        (0.0, None, 0.7, True),
+        (0.04, 0.5, None, False),
+        (0.08, 0.5, None, False),
+        (0.2, 0.08, None, False),
+        (0.2, 0.3, None, True),
+    ],
+)
+def test_a_cost_is_proposed_only_if_the_class_is_told_apart(
+    recall: float, precision: float | None, auc: float | None, advised: bool
+) -> None:
+    """By the area under the curve of two classes; else by enough hits, twice as often as by chance."""
+    one = of_classes("dfop", 0.7, recall, ok=951, fail=49)
+    one.metrics["overall"]["per_class"]["fail"]["precision"] = precision
+    one.metrics["overall"] |= {} if auc is None else {"roc_auc": auc}
+    (said,) = report.notes([one], {})
+    assert advised == ("--cost" in said)
+    assert said.startswith(f"dfop finds only {recall:.1%} of the rows labelled `fail`")
 
 
 def test_a_tie_is_said() -> None:
