@@ -109,7 +109,7 @@ class Overlap(Struct, frozen=True):
 
 
 class Configure(Struct, frozen=True):
-    """A change of the configuration: new values by field as the client sent them, checked by core.config.changes."""
+    """A change of the configuration: new values by field as clients send them, checked by core.config.changes."""
 
     changes: Mapping[str, Any]
     ids: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """What happens to tracked predictions whose label does not arrive: ``labels_due`` of a configuration."""
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -52,7 +52,7 @@ def parse_labels_due(value: object, task: Task, labels: tuple[Label, ...] | None
 
 def _label(value: Any, task: Task, labels: tuple[Label, ...] | None) -> Label | float:
     if task == "regression":
-        if type(value) not in (int, float) or not math.isfinite(value):
+        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
             raise Invalid.of(".then.label", "is not a number", "a finite number")
         return float(value)
     label = canonical(value, ".then.label")

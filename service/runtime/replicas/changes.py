@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.config.challengers import own_fields
-from core.config.changes import CATEGORIES, LABELS
+from core.config.changes import CATEGORIES, LABELS, REPLACEABLE
 from core.entry import Challenge, Configure, Promote, Switch, Withdraw
 from core.features import Schema, SparseSchema
 from core.model import Challenger, Model, cost, plans, read, refuse_lag_names
@@ -40,7 +40,10 @@ def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[s
         width = space.width if features is None else sum(feature.width for feature in features)
         classes = max(len(model.labels), len(config.labels or ()))
         admit(admission.of_change([one.config for one in changes], width, classes, _grown(fields)))
-    return Configure(asked, ids) if fields or ids else None
+    if not fields and not ids:
+        return None
+    whole = config.without_features  # numbers as they are kept: a client's integer may be too large for the log
+    return Configure({name: whole.get(name) if name in REPLACEABLE else asked[name] for name in asked}, ids)
 
 
 def _grown(fields: Sequence[str]) -> str:

@@ -40,6 +40,28 @@ async def test_a_state_that_does_not_allow_a_change_is_told_by_its_field(api, fi
     assert before == await api.get(path)
 
 
+@pytest.mark.parametrize(
+    ("own", "change"),
+    [
+        ({}, lambda number: {"class_costs": {"UP": number}}),
+        (
+            {"task": "regression", "labels": None},
+            lambda number: {"labels_due": {"after_s": 60, "then": {"label": number}}},
+        ),
+    ],
+    ids=["cost", "label"],
+)
+@pytest.mark.parametrize("number", [2**64, 10**30])
+async def test_a_number_may_be_a_large_integer(api, own, change, number):
+    """Larger than the log's integers; at creation and afterwards it is the same number."""
+    path, created = await api.new(**own), await api.new(**own, **change(number))
+    (field,) = changes = change(number)
+    told = await patch(api, path, **changes)
+    assert (await api.get(created))["config"][field] == told["config"][field] == change(float(number))[field]
+    huge = await api.ask("PATCH", path, json=change(10**400))
+    assert problem(huge, 422)["errors"][0]["field"].startswith(f"{field}.")
+
+
 async def test_a_change_to_what_is_there_makes_no_version(api):
     """However it is written; with an Idempotency-Key it makes one, in which nothing changes."""
     path = await api.learnt()
