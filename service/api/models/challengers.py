@@ -30,6 +30,9 @@ class Promotion(RequestBody):
     force: bool = Field(False, description="Promote it even if it is not proven to be better.")
 
 
+UNFORCED = Promotion(force=False)
+
+
 class Difference(BaseModel):
     """The paired difference of losses, model minus challenger: above 0, the challenger is better. Null without rows."""
 
@@ -180,7 +183,7 @@ async def promote_challenger(
     challenger: ChallengerName,
     request: Request,
     key: IdempotencyKey,
-    body: Annotated[Promotion | None, Body(openapi_examples=PROMOTIONS)] = None,
+    body: Annotated[Promotion, Body(openapi_examples=PROMOTIONS)] = UNFORCED,
 ) -> Response:
     """Make a challenger the model.
 
@@ -193,12 +196,11 @@ async def promote_challenger(
     The former model keeps learning as the challenger `previous`, replaces an earlier `previous`, and is never promoted
     automatically; promoting it swaps the two. All differences start again. An Idempotency-Key makes a retry safe.
     """
-    force = body is not None and body.force
 
     def plan(model: CoreModel, ids: tuple[str, ...]) -> Segment:
-        return changes.promote(model, challenger, ids, force)
+        return changes.promote(model, challenger, ids, body.force)
 
-    replica, _ = await _commit(ctx, name, request, key, plan, b"force" if force else b"")
+    replica, _ = await _commit(ctx, name, request, key, plan, b"force" if body.force else b"")
     return await shown(replica)
 
 
