@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser import streams
-from tests.browser.model_pages import downloaded, tab
+from tests.browser.model_pages import downloaded, drawn, tab
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -39,6 +39,19 @@ async def test_a_classification_is_shown_with_its_baselines(seen, api, shown):
     assert [str(n) for row in metrics["window"]["confusion"]["counts"] for n in row] == await counts.all_inner_texts()
     await expect(page.get_by_role("img", name="Reliability: ")).to_be_visible()
     await tab(page, "Overview")
+
+
+@pytest.mark.slow
+async def test_long_names_of_classes_leave_room_for_the_confusion(visits, api):
+    """They are cut, whole as titles; the matrix stays narrower than its card."""
+    names = ["a class with a name that goes on and on " * 4, "another one, which is no shorter at all " * 4]
+    rows = {"columns": ["a"], "data": [[0], [1]], "labels": names}
+    streams.taught(api, "page-wordy", {"task": "classification", "algorithm": "rls", "features": ["a"]}, rows)
+    page = await drawn(visits, "page-wordy", viewport={"width": 1280, "height": 900})
+    await tab(page, "Quality")
+    table = page.locator("table.confusion")
+    await expect(table.locator("thead [title]").nth(1)).to_have_attribute("title", names[0])
+    assert (await table.bounding_box())["width"] < 600
 
 
 @pytest.mark.slow

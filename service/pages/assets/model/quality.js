@@ -115,7 +115,8 @@ function classTable(all) {
 function confusionTable(confusion) {
     const { columns, rows } = confusionNumbers(confusion);
     const kind = `.confusion${rows.length > ROOMY_MAX ? ".confusion-many" : ""}`;
-    return scrolledTable("Rows by label and prediction", columns.map(labelText), rows.map(heatRow), kind, ".tall");
+    const heads = columns.map((name) => h("span.clip", { title: name }, labelText(name)));
+    return scrolledTable("Rows by label and prediction", heads, rows.map(heatRow), kind, ".tall");
 }
 
 /** A list per label, with a number per prediction; the last one may be of all other classes. */
