@@ -111,6 +111,15 @@ async def test_scores_near_one_are_not_shown_as_one(visits):
     assert [*shown.values()] == [text.replace("\u2009", " ") for text in found]
 
 
+async def test_what_has_happened_is_never_yet_to_come(visits):
+    """A browser's clock may be behind the service's; only what may be ahead, as the end of a wait, is shown so."""
+    page = await visits.open("/guide")
+    later = "2100-01-01T00:00:00Z"
+    assert "now" == await page.evaluate(CALL, ["format.js", "ago", [later]])
+    assert (await page.evaluate(CALL, ["format.js", "ago", [later, True]])).startswith("in ")
+    assert (await page.evaluate(CALL, ["format.js", "ago", ["2020-01-01T00:00:00Z"]])).endswith(" days ago")
+
+
 async def test_the_texts_of_an_axis_are_as_large_on_a_dense_screen(visits, api):
     """Two of its pixels are one of the page, also where somebody zooms in."""
     streams.classes(api, "parts-dense")

@@ -6,10 +6,10 @@ const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const NONE = "–";
 
-/** How long ago a time (RFC 3339) was, or in how long it will be: "12 s ago", "in 3 days". */
-export function ago(time) {
+/** How long ago a time (RFC 3339) was, "12 s ago"; or, if it may be `ahead`, in how long it will be: "in 3 days". */
+export function ago(time, ahead = false) {
     const seconds = (Date.now() - Date.parse(time)) / 1000;
-    const size = Math.abs(seconds);
+    const size = ahead ? Math.abs(seconds) : seconds; // below 0 the clock here is wrong
     if (!Number.isFinite(size)) return NONE;
     if (size < 1.5) return "now";
     const [unit, name] = UNITS.find(([length]) => size >= length) ?? UNITS.at(-1);

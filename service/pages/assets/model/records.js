@@ -12,7 +12,7 @@ export function pending(model, place) {
         const [first] = all.map(({ expires }) => expires).sort();
         const facts = [
             fact("Waiting", number(waiting)),
-            fact("Oldest expires", first ? ago(first) : "–", first && when(first)),
+            fact("Oldest expires", first ? ago(first, true) : "–", first && when(first)),
             fact("Expired unlabelled", number(expired)),
         ];
         patch(place, h("dl.stats.small-stats", facts), pendingList(all, waiting));
