@@ -178,22 +178,29 @@ def _see(y: int, s: Floats, classes: Floats, confusion: Floats) -> None:
             classes[PLACE, y], classes[PLACE, rarest] = place, PLACES_MAX
 
 
-@njit(cache=True)
-def _window_scores(ring: Floats, width: int, K: int) -> tuple[float, float, float, float]:
-    """Accuracy, kappa, and the accuracies of ``no_change`` and ``majority`` in the window; NaN without scored rows."""
-    counts = np.zeros((2, K))
-    scored = right = no_change = majority = 0.0
+@njit("Tuple((f8[:,::1], f8, f8))(f8[:,::1], i8, i8)", cache=True)
+def window_tallies(ring: Floats, width: int, K: int) -> tuple[Floats, float, float]:
+    """Tallies (3, K) of the first ``width`` rows of the ring, and right answers of ``no_change`` and ``majority``."""
+    counts, no_change, majority = np.zeros((3, K)), 0.0, 0.0
     for i in range(width):
         guess, y = int(ring[i, GUESS]), int(ring[i, TRUTH])
         if guess == NOTHING:
             continue
-        scored += 1.0
-        right += 1.0 if guess == y else 0.0
         no_change += int(ring[i, FLAGS]) % 2
         majority += int(ring[i, FLAGS]) // 2
         counts[LABELS, y] += 1.0
         if guess >= 0:
             counts[GUESSES, guess] += 1.0
+        if guess == y:
+            counts[HITS, y] += 1.0
+    return counts, no_change, majority
+
+
+@njit(cache=True)
+def _window_scores(ring: Floats, width: int, K: int) -> tuple[float, float, float, float]:
+    """Accuracy, kappa, and the accuracies of ``no_change`` and ``majority`` in the window; NaN without scored rows."""
+    counts, no_change, majority = window_tallies(ring, width, K)
+    scored, right = counts[LABELS].sum(), counts[HITS].sum()
     if scored == 0.0:
         return np.nan, np.nan, np.nan, np.nan
     chance = 0.0

@@ -250,14 +250,17 @@ class ClassificationMetrics(PrequentialMetrics):
 
     def quality(self, costs: Floats | None = None) -> Quality:
         """How well the model did in the window."""
-        window = self._window
+        window, ratio = self._window, error_ratio(*self.window_errors(costs))
         accuracy, *baselines = map(window.mean, (at.RIGHT, at.NO_CHANGE, at.MAJORITY))
-        baseline, ratio = max(baselines), np.nan
-        if costs is None:
-            ratio = error_ratio(1.0 - accuracy, 1.0 - baseline)
-        elif (found := mean_cost(window.tallies, costs)) is not None:
-            ratio = error_ratio(*found[:2])
-        return Quality(accuracy, baseline, ratio, window.calibration_error, int(self.sums[0, at.UNSCORED]))
+        return Quality(accuracy, max(baselines), ratio, window.calibration_error, int(self.sums[0, at.UNSCORED]))
+
+    def window_errors(self, costs: Floats | None = None) -> tuple[float, float]:
+        """The shares of wrong rows of the model and of the better baseline in the window, or mean costs; NaN: none."""
+        tallies, *right = at.window_tallies(self.ring, min(self.rows, self.window), self.classes)
+        if costs is not None:
+            return (mean_cost(tallies, costs) or (np.nan, np.nan))[:2]
+        scored = tallies[at.LABELS].sum()
+        return 1.0 - _ratio(tallies[at.HITS].sum(), scored), 1.0 - _ratio(max(right), scored)
 
     def _span(self, faded: int) -> ClassSpan:
         """Copies of the counts of all rows, each counted as one or ``faded``."""

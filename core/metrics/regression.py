@@ -287,8 +287,17 @@ class RegressionMetrics(PrequentialMetrics):
 
     def quality(self, _costs: Floats | None = None) -> Quality:
         """How well the model did in the window."""
-        mse, baseline, paired = window_means(self.ring, min(self.rows, self.window))[:, SQUARE].tolist()
+        mse, baseline, paired = self._window_squares()
         return Quality(mse, baseline, error_ratio(paired, baseline), math.nan, self._unscored)
+
+    def window_errors(self, _costs: Floats | None = None) -> tuple[float, float]:
+        """The mean squared errors of the model and of ``last_value``, in the window's rows of the latter; NaN: none."""
+        _, baseline, paired = self._window_squares()
+        return paired, baseline
+
+    def _window_squares(self) -> list[float]:
+        found: list[float] = window_means(self.ring, min(self.rows, self.window))[:, SQUARE].tolist()
+        return found
 
     @property
     def _unscored(self) -> int:

@@ -16,6 +16,7 @@ from core.features import Schema
 from core.features.labels import LabelSet, key
 from core.learners.observer import OBSERVER
 from core.metrics import Quality
+from core.metrics.prequential import number
 from core.model.class_answers import ClassAnswers
 from core.model.model import LearnerParts, Model
 from core.model.number_answers import NumberAnswers
@@ -232,6 +233,8 @@ class Summary(NamedTuple):
     baseline_cost: float | None = None  # mean cost of the cheapest constant prediction
     paired_score: float | None = None  # score of a regression on the baseline's rows, for comparing the two
     recent: tuple[float, ...] = ()  # accuracy, or mean squared error, of the window in the last points of the history
+    error: float | None = None  # in the window: the share of wrong rows, mean cost, or mse on the baseline's rows
+    baseline_error: float | None = None  # the same of the best baseline
 
     @classmethod
     def first(cls, config: Config) -> Self:
@@ -242,6 +245,7 @@ class Summary(NamedTuple):
 def summary(model: Model) -> Summary:
     """The summary of a model for the list of models."""
     config, k, own = model.config, len(model.challengers), model.own
+    error, baseline = map(number, own.metrics.window_errors(own.answers.costs))
     return Summary(
         *(config.algorithm_id, config.task, model.rows),
         phase=model.phase,
@@ -249,6 +253,8 @@ def summary(model: Model) -> Summary:
         challengers=k,
         ahead=sum([one.difference.interval(k)[0] > 0 for one in model.challengers.values()]),
         recent=own.metrics.recent(),
+        error=error,
+        baseline_error=baseline,
         **own.metrics.headline(own.answers.costs),
     )
 

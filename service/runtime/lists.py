@@ -35,24 +35,18 @@ LAST = 1.0  # the key of a model whose figure is unknown; all known keys are 0 o
 def key(order: Order, summary: StoredSummary) -> float:
     """The sort key of a model, lowest first.
 
-    ``worst`` sorts by a/(a + b), where a is the model's error and b that of its best baseline: mean squared errors on
-    the same rows, 1 - accuracy, or, for a model with ``class_costs``, mean costs. It is 1/2 if they are equal (even if
-    both are 0), 1 if only the baseline is never wrong, and increases with the ratio a/b, which makes models of all
-    kinds comparable. With fewer than ``ROWS_LEAST`` rows it counts as unknown.
+    ``worst`` sorts by a/(a + b), where a is the model's error in its window and b that of its best baseline. It is 1/2
+    if they are equal (even if both are 0), 1 if only the baseline is never wrong, and increases with the ratio a/b,
+    which makes models of all kinds comparable. With fewer than ``ROWS_LEAST`` rows it counts as unknown.
     """
     own = summary.figures
     if order == "updated":
         return -float(summary.time_ms)
     if order == "rows":
         return LAST if own.rows is None else -float(own.rows)
-    if own.score is None or own.baseline is None or (own.rows or 0) < ROWS_LEAST:
+    a, b = own.error, own.baseline_error
+    if a is None or b is None or (own.rows or 0) < ROWS_LEAST:
         return LAST
-    if own.mean_cost is not None and own.baseline_cost is not None:
-        a, b = own.mean_cost, own.baseline_cost
-    elif own.task == "classification":
-        a, b = 1.0 - own.score, 1.0 - own.baseline
-    else:
-        a, b = own.score if own.paired_score is None else own.paired_score, own.baseline
     return -(a / (a + b)) if a + b > 0 else -0.5
 
 

@@ -42,6 +42,22 @@ async def test_a_classification_is_shown_with_its_baselines(seen, api, shown):
 
 
 @pytest.mark.slow
+async def test_the_status_is_that_of_the_last_rows(visits, api):
+    """A model that is wrong in its whole window is poor, on its page and in the list, however well it began."""
+    body = {"task": "classification", "algorithm": "observer", "features": ["a"], "labels": ["up", "down"]}
+    api.put("/models/page-ruined", json={**body, "watch": None}).raise_for_status()
+    for rows, served in ((3000, ["up", "down"]), (1000, ["down", "up"])):
+        labels = ["up", "down"] * (rows // 2)
+        batch = {"columns": ["a"], "data": [[0]] * rows, "labels": labels, "served": served * (rows // 2)}
+        api.post("/models/page-ruined/feedback/batch", json=batch).raise_for_status()
+    page = await drawn(visits, "page-ruined")
+    await expect(page.locator("#model-status .light")).to_have_text("Poor")
+    page = await visits.open("/?search=page-ruined")
+    await expect(page.locator("tbody .light")).to_have_text("Poor")
+    await expect(page.locator("tbody tr")).to_contain_text("baseline 0.500 over the last rows")
+
+
+@pytest.mark.slow
 async def test_long_names_of_classes_leave_room_for_the_confusion(visits, api):
     """They are cut, whole as titles; the matrix stays narrower than its card."""
     names = ["a class with a name that goes on and on " * 4, "another one, which is no shorter at all " * 4]

@@ -71,6 +71,17 @@ class ModelSummary(Body):
         list[float],
         Field(examples=[[0.81, 0.83]], description="Accuracy, or MSE, of the window over the last rows; newest last."),
     ]
+    error: Annotated[
+        float | None,
+        Field(
+            examples=[0.17],
+            description="Over the window of the last rows: the share of wrong predictions, the mean cost with "
+            "`class_costs`, or the mean squared error on the rows of the baseline; null: not yet known.",
+        ),
+    ]
+    baseline_error: Annotated[
+        float | None, Field(examples=[0.18], description="`error` of the best baseline over the same rows.")
+    ]
     phase: Annotated[
         ListedPhase, Field(examples=["steady"], description="`down`: out of service, or lost by the store.")
     ]
@@ -112,11 +123,9 @@ async def list_models(
     sort: Annotated[
         Sort,
         Query(
-            description="`name`; `rows`: most rows first; `updated`: latest first; `worst`: largest ratio of the "
-            "model's error to its baseline's first. The error is 1 - `score` for classification, `mean_cost` with "
-            "`class_costs`, `paired_score` for regression (a baseline without errors counts as the hardest to beat; "
-            "two errors of 0 are equal). Models with an unknown ratio or fewer than 30 rows come last. Ties are sorted "
-            "by name."
+            description="`name`; `rows`: most rows first; `updated`: latest first; `worst`: largest ratio of "
+            "`error` to `baseline_error` first (a baseline without errors counts as the hardest to beat; two errors of "
+            "0 are equal). Models with an unknown ratio or fewer than 30 rows come last. Ties are sorted by name."
         ),
     ] = "name",
     search: Annotated[

@@ -10,17 +10,13 @@ const ROWS_LEAST = 30;
 const FRESH_ROWS = 1000;
 
 /**
- * What a model, as GET /models has it, is judged by, beside its baseline: what its answers cost where classes have
- * costs, else its accuracy, or its squared error on the rows that the baseline predicted. Of `errors`, less is better.
+ * What a model, as GET /models has it, is judged by, beside its baseline, over its last rows: what its answers cost
+ * where classes have costs, else its accuracy, or its squared error on the rows that the baseline predicted.
  */
-export function judged({ task, score, baseline, mean_cost: cost = null, baseline_cost: least = null, ...model }) {
-    if (cost !== null) return { name: "cost per row", own: cost, other: least, text: figure, errors: [cost, least] };
-    if (task === "regression") {
-        const own = model.paired_score ?? score;
-        return { name: "MSE", own, other: baseline, text: figure, errors: [own, baseline] };
-    }
-    const errors = [score, baseline].map((share) => (Number.isFinite(share) ? 1 - share : null));
-    return { name: "accuracy", own: score, other: baseline, text: share, errors };
+export function judged({ task, mean_cost: cost, error, baseline_error: other }) {
+    const name = Number.isFinite(cost) ? "cost per row" : task === "regression" ? "MSE" : "accuracy";
+    const text = (value) => (name === "accuracy" && value !== null ? share(1 - value) : figure(value));
+    return { name, own: text(error), other: text(other) };
 }
 
 /** An error compared with its baseline's; `part`: from -1 (much worse) to 1 (no error), null after too few rows. */
@@ -51,17 +47,17 @@ const FRESH = number(FRESH_ROWS);
 const LIGHTS = [
     ["bad", "Down", "It is out of service or lost, and learns nothing.", ({ phase }) => phase === "down"],
     ["", "New", "It has learned too few rows to be judged.", ({ found }) => !found || found.part === null],
-    ["bad", "Poor", "It makes larger errors than the best simple rule.", ({ found }) => found.kind === "bad"],
+    ["bad", "Poor", "Lately, it makes larger errors than the best simple rule.", ({ found }) => found.kind === "bad"],
     ["warn", "Changing", "Its features are being replaced.", ({ phase }) => phase !== "steady"],
     ["warn", "Drift", `Its data changed within the last ${FRESH} rows.`, ({ since }) => since < FRESH_ROWS],
-    ["warn", "No gain", "It is no better than the best simple rule.", ({ found }) => found.kind === ""],
+    ["warn", "No gain", "Lately, it is no better than the best simple rule.", ({ found }) => found.kind === ""],
     ["warn", "Outdone", "A challenger predicts better and can be promoted.", ({ ahead }) => ahead > 0],
-    ["good", "Good", `It beats the best simple rule; no drift in the last ${FRESH} rows.`, () => true],
+    ["good", "Good", `Lately, it beats the best simple rule; no drift in the last ${FRESH} rows.`, () => true],
 ];
 
 /** The light of a model, as GET /models has it: a badge, and the sentence in an element of its own. */
 export function light(model, sentenceIn) {
-    const found = comparison(...judged(model).errors, model.rows);
+    const found = comparison(model.error, model.baseline_error, model.rows);
     const since = model.drift ? model.rows - model.drift.row : Infinity;
     const [kind, word, sentence] = LIGHTS.find(([, , , holds]) => holds({ ...model, found, since }));
     const dot = h("span.dot", { "aria-hidden": "true" });

@@ -27,18 +27,23 @@ def test_the_first_summary_needs_no_model(kind):
 
 @every_kind
 def test_a_summary_has_the_figures_of_the_metrics(kind):
-    """Rows, score, the best baseline, and the last twenty-four points of the history, the newest last."""
+    """Rows, score, the best baseline; the errors of the window; the last 24 points of the history, the newest last."""
     model, rng = Fed({**kind, "features": ["a", "b"]}), np.random.default_rng(0)
     machine = model.machine
-    truth = rng.normal(size=600) if machine.regression else ["x", "x", "y"] * 200
-    model.learn(rng.normal(size=(600, 2)), truth)
+    truth = rng.normal(size=1200) if machine.regression else ["x", "x", "y"] * 200 + ["x", "y"] * 300
+    model.learn(rng.normal(size=(1200, 2)), truth)
     report = machine.own.metrics.report()
     best, name = (min, "mse") if machine.regression else (max, "accuracy")
     baseline = best(span[name] for span in report["baselines"].values())
-    expected = Summary(kind["algorithm"], kind["task"], 600, report["overall"][name], baseline, "steady")
+    expected = Summary(kind["algorithm"], kind["task"], 1200, report["overall"][name], baseline, "steady")
     paired = report["paired"]["overall"]["mse"] if machine.regression else None
     recent = tuple(float(f"{point[name]:.4g}") for point in report["history"][-24:])
-    assert expected._replace(paired_score=paired, recent=recent) == read.summary(machine)
+    window = report["window"]
+    own = report["paired"]["window"]["mse"] if machine.regression else 1.0 - window["accuracy"]
+    least = best(span[name] for span in window["baselines"].values())
+    errors = {"error": own, "baseline_error": least if machine.regression else 1.0 - least}
+    assert own != pytest.approx(paired or 1.0 - report["overall"]["accuracy"])  # 200 rows have left the window
+    assert expected._replace(paired_score=paired, recent=recent, **errors) == read.summary(machine)
 
 
 def test_a_summary_shows_the_last_drift_and_challengers_that_are_ahead():
@@ -190,4 +195,5 @@ def test_a_model_reports_costs_in_every_span_and_in_its_summary(declared, costs)
     assert np.isclose((missed["fine"] + 15 * missed["fraud"]) / rows, span["costs"]["mean"])
     assert (span["costs"]["mean"], span["costs"]["constant"]) == (summary.mean_cost, summary.baseline_cost)
     assert span["costs"] == report["window"]["costs"]
+    assert (summary.mean_cost, summary.baseline_cost) == (summary.error, summary.baseline_error)
     assert {span["costs"]["label"]} == {report["fading"]["costs"]["label"]} <= {"fine", "fraud"}

@@ -19,16 +19,23 @@ WAIT_S = 30.0
 """Bound of a wait that a failure would leave without an end."""
 
 DRIFT = LastDrift(7, 1_700_000_000_003, "error_rate", None)
+
+
+def judged(error, baseline_error, *figures, **more):
+    """A summary with these errors of the window; the scores of all rows, among the figures, do not order models."""
+    return Summary(*figures, **more, error=error, baseline_error=baseline_error)
+
+
 FIGURES = {
-    "sort.c1": Summary("dfop", "classification", 300, 0.9, 0.8, "steady"),  # errors 0.1 : 0.2
-    "sort.c2": Summary("dfop", "classification", 200, 0.7, 0.8, "steady"),  # 0.3 : 0.2
-    "sort.c3": Summary("odm", "classification", 200, 1.0, 1.0, "overlap"),  # 0 : 0
-    "sort.c4": Summary("odm", "classification", 29, 0.99, 1.0, "steady"),  # 0.01 : 0, of too few rows
-    "sort.c5": Summary("dfop", "classification", 100, 0.7, 0.8, "steady", None, 0, 0, 0.1, 0.4),  # costs 0.1 : 0.4
+    "sort.c1": judged(0.1, 0.2, "dfop", "classification", 300, 0.1, 0.8, "steady"),
+    "sort.c2": judged(0.3, 0.2, "dfop", "classification", 200, 1.0, 0.8, "steady"),
+    "sort.c3": judged(0.0, 0.0, "odm", "classification", 200, 1.0, 1.0, "overlap"),
+    "sort.c4": judged(0.01, 0.0, "odm", "classification", 29, 0.99, 1.0, "steady"),  # of too few rows
+    "sort.c5": judged(0.1, 0.4, "dfop", "classification", 100, 0.7, 0.8, "steady", None, 0, 0, 0.3, 0.2),
     "sort.new": Summary("dfop", "classification", 0, None, None, "steady"),
-    "sort.r1": Summary("rls", "regression", 500, 1e6, 10.0, "steady", paired_score=5.0),  # 1 : 2, as sort.c1
-    "sort.r2": Summary("rls", "regression", 1, 1e300, None, "steady"),
-    "sort.r3": Summary("rls", "regression", 30, 4e299, 1e299, "steady", DRIFT, 2, 1, None, None, 8e299),  # 8 : 1
+    "sort.r1": judged(5.0, 10.0, "rls", "regression", 500, 1e6, 10.0, "steady", paired_score=5.0),  # as sort.c1
+    "sort.r2": judged(None, None, "rls", "regression", 1, 1e300, None, "steady"),
+    "sort.r3": judged(8e299, 1e299, "rls", "regression", 30, 4e299, 1e299, "steady", DRIFT, 2, 1, paired_score=7e299),
 }
 ORDERS = {
     "rows": ["sort.r1", "sort.c1", "sort.c2", "sort.c3", "sort.c5", "sort.r3", "sort.c4", "sort.r2", "sort.new"],
@@ -99,7 +106,7 @@ async def test_a_line_has_the_figures_of_the_summary(sorted_models):
         "baseline": 1e299, "phase": "steady", "updated": "2023-11-14T22:13:20.008Z",
         "drift": {"row": 7, "time": "2023-11-14T22:13:20.003Z", "kind": "error_rate", "class": None},
         "challengers": 2, "ahead": 1, "rows_per_s": None, "mean_cost": None, "baseline_cost": None,
-        "paired_score": 8e299, "recent": [],
+        "paired_score": 7e299, "recent": [], "error": 8e299, "baseline_error": 1e299,
     } == by_name["models"][-1]  # fmt: skip
 
 
@@ -253,15 +260,15 @@ async def test_every_place_is_read_from_its_cursor(key):
 
 async def test_the_key_of_the_worst_increases_with_the_ratio_of_errors():
     """Both tasks on one scale; errors near the largest numbers do not overflow."""
-    known = Summary("x", "regression", 30, 1.0, 1.0, "steady")
+    known = judged(1.0, 1.0, "x", "regression", 30, 1.0, 1.0, "steady")
 
     def place(**figures):
         return lists.key("worst", StoredSummary(1, 1, known._replace(**figures)))
 
     ratios = [(0.0, 1.0), (1.0, 1e300), (1.0, 2.0), (1.0, 1.0), (1e300, 9e299), (3.0, 1.0), (1e-300, 0.0)]
-    keys = [place(score=a, baseline=b) for a, b in ratios]
+    keys = [place(error=a, baseline_error=b) for a, b in ratios]
     assert sorted(keys, reverse=True) == keys
     assert len(set(keys)) == len(keys)
-    assert -0.5 == place(score=0.0, baseline=0.0)
-    assert place(score=2.0) == place(task="classification", score=0.5, baseline=0.75)
+    assert -0.5 == place(error=0.0, baseline_error=0.0)
+    assert place(error=2.0) == place(task="classification", error=0.5, baseline_error=0.25)
     assert lists.LAST == place(rows=29)

@@ -139,7 +139,8 @@ async def test_a_model_of_an_earlier_store_is_listed_without_figures(api):
     engine.models._drop(name_of(path))
     await engine.models.summaries.turn()
     await engine.store.connection.ask(("HDEL", ModelKeys(name_of(path), "").meta, "summary"))
-    unknown = {**known, "rows": None, "score": None, "baseline": None, "recent": []}
+    figures = dict.fromkeys(("rows", "score", "baseline", "error", "baseline_error"))
+    unknown = {**known, **figures, "recent": []}
     assert (unknown, None) == (await line(api, path), engine.models.peek(name_of(path)))
     await api.get(path)
     assert ("steady", 3) == await standing(api, path)

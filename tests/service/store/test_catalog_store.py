@@ -266,13 +266,13 @@ def test_a_record_of_another_format_is_not_read():
     """Further fields are ignored, missing ones take their defaults; another number in front means another format."""
     drift = LastDrift(5, 6, "class_mean", None)
     known = StoredSummary(
-        7, 8, Summary("rls", "regression", 3, 0.25, 1.5, "steady", drift, 2, 1, 0.5, 0.0, 0.125, (0.25, 0.5))
+        7, 8, Summary("rls", "regression", 3, 0.25, 1.5, "steady", drift, 2, 1, 0.5, 0.0, 0.125, (0.25, 0.5), 0.75, 1.5)
     )
     assert known == decode(
-        b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,0.125,[0.25,0.5],9]'
+        b'7:8:[1,"rls","regression",3,0.25,1.5,"steady",[5,6,"class_mean",null],2,1,0.5,0.0,0.125,[0.25,0.5],0.75,1.5,9]'
     )
     short = decode(b'7:8:[1,"rls","regression",3,0.25,1.5,"steady"]')
-    assert (None, 0, 0, None, None, None, ()) == short.figures[-7:]
+    assert (None, 0, 0, None, None, None, (), None, None) == short.figures[-9:]
     assert None is decode(b'7:8:[2,"rls","regression",3,0.25,1.5,"steady"]')
 
 

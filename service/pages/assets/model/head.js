@@ -6,7 +6,7 @@ import { light } from "../comparison.js";
 import { byId, fact, fill, h, patch } from "../dom.js";
 import { ago, number, when } from "../format.js";
 import { showState } from "../poll.js";
-import { scoreOf } from "./words.js";
+import { errorsOf, headline } from "./score.js";
 
 const KEYLESS = "This service needs a key. Reload the page to enter one.";
 const LEARNED = "Rows that the current learner has learned";
@@ -45,25 +45,15 @@ export function head(model) {
 
 /** The model as the list has it, for its light. */
 function summaryOf({ model: { config, phase, rows }, metrics, challengers, drift: { events } }) {
-    const { overall, baselines, paired } = metrics;
-    const key = scoreOf(config.task);
-    const { served, ...others } = baselines; // the model outside is no baseline of the list
-    const known = Object.values(others).map((own) => own[key]).filter(Number.isFinite);
+    const [error, best] = errorsOf(headline(config.task, metrics.window, metrics.paired?.window));
     // As in the list: the newest, a challenger's too. After a reset, drifts of rows that are gone have no mark.
     const marks = [metrics, ...challengers.challengers.map((own) => own.metrics)].flatMap((own) => own.marks);
     const rewound = marks.some(({ kind }) => ["reset", "restore", "import"].includes(kind));
     const marked = new Set(marks.filter(({ kind }) => kind === "drift").map((mark) => mark.row));
     const holds = ({ row, kind }) => row <= rows && (!rewound || kind === "unlabelled" || marked.has(row));
     const [drift] = events.filter(holds).sort((one, other) => other.row - one.row);
-    return {
-        ...{ task: config.task, phase, rows, score: overall[key] ?? null },
-        baseline: known.length ? Math[key === "mse" ? "min" : "max"](...known) : null,
-        paired_score: paired?.overall.mse ?? null,
-        mean_cost: overall.costs?.mean ?? null,
-        baseline_cost: overall.costs?.constant ?? null,
-        drift,
-        ahead: challengers.challengers.filter(({ difference }) => difference.low > 0).length,
-    };
+    const ahead = challengers.challengers.filter(({ difference }) => difference.low > 0).length;
+    return { phase, rows, error, baseline_error: best?.error, drift, ahead };
 }
 
 /** Show whether the model is looked at; to be told of each state. */

@@ -130,7 +130,7 @@ function scoreNow({ task, class_costs: costs }, { window, paired, served }) {
  * What the model is judged by, as in the list, over the rows of its window; `most`: the best, where less is worse;
  * `left`: what rows are left out.
  */
-function headline(task, { costs, baselines = {}, ...window }, paired) {
+export function headline(task, { costs, baselines = {}, ...window }, paired) {
     if (costs) {
         const always = { name: `Always “${costs.label}”`, value: costs.constant };
         const others = costs.label === null ? [] : [always];
@@ -154,13 +154,20 @@ function further(task, window) {
     return window.costs ? ["accuracy", "balanced_accuracy", "log_loss"] : ["kappa", "log_loss", "ece"];
 }
 
-/** How the error stands to that of the best baseline, as the list of models says it. */
-function besideBest({ own, others, most, word }, rows) {
-    if (own === null) return h("span.badge", "no rows scored yet");
-    const error = (value) => (most ? most - value : value);
+/** The error of what the model is judged by, and the best baseline with its error; the model outside is none. */
+export function errorsOf({ own, others, most }) {
+    const error = (value) => (most && value !== null ? most - value : value);
     const known = others.filter(({ name, value }) => value !== null && name !== BASELINES.served);
-    const [best] = known.sort((one, other) => error(one.value) - error(other.value));
-    const found = comparison(error(own), best && error(best.value), rows);
+    const errors = known.map(({ name, value }) => ({ name, error: error(value) }));
+    return [error(own), errors.sort((one, other) => one.error - other.error)[0]];
+}
+
+/** How the error stands to that of the best baseline, as the list of models says it. */
+function besideBest(judged, rows) {
+    const { word } = judged;
+    const [error, best] = errorsOf(judged);
+    if (error === null) return h("span.badge", "no rows scored yet");
+    const found = comparison(error, best?.error, rows);
     if (!found) return h("span.badge", "no baseline yet");
     if (found.part === null) return h("span.badge", found.text);
     const name = best.name.replace(/^[A-Z]/, (letter) => letter.toLowerCase());

@@ -62,7 +62,7 @@ function row(model) {
     return h("tr", { role: "row", data: { key: name } },
         h("th", { role: "rowheader", scope: "row" }, h("a", { href }, name), sub(`${algorithm} · ${task}`)),
         cell("Status", "", light(model, "span.sub.status-why")),
-        cell("Score", ".num", [h("span", score.text(score.own)), sub(score.own === null ? "" : score.name)]),
+        cell("Score", ".num", [h("span", score.own), sub(model.error === null ? "" : score.name)]),
         cell("Recent", "", course(model)),
         cell("Error", "", errorParts(model, score)),
         cell("Rows", ".num", [h("span", { title: whole(rows) }, rows >= 1e7 ? count(rows) : whole(rows)), each]),
@@ -86,15 +86,14 @@ function course({ task, recent }) {
 }
 
 /** The model's error compared with its baseline's: a bar from the middle, to the right if smaller, and in words. */
-function errorParts({ task, rows }, { errors, other, text }) {
-    const found = comparison(...errors, rows);
+function errorParts({ error, baseline_error: least, rows }, { other }) {
+    const found = comparison(error, least, rows);
     if (!found) return null;
     const kind = found.kind || "muted";
     const bar = found.part !== null && signedTrack(found.part, kind);
-    const of = task === "regression" ? "of the rows that it predicted" : "of all rows";
     return [
         h("span.versus-line.bars-signed", bar, h(`span.${kind}`, found.text)),
-        sub(other === null ? "" : `baseline ${text(other)}, ${of}`),
+        sub(least === null ? "" : `baseline ${other} over the last rows`),
     ];
 }
 
