@@ -171,7 +171,7 @@ def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: No
     dependencies=[READ],
     response_class=Response,
     response_description="The state",
-    responses={200: {"content": FILE}},
+    responses={200: {"content": FILE, "headers": {"Content-Disposition": {"schema": {"type": "string"}}}}},
 )
 async def export_state(ctx: Ctx, replica: ReadModel) -> Response:
     """Export the state.

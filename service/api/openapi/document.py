@@ -92,6 +92,12 @@ SCHEMES = {
 }
 """The two ways to send a key."""
 WAIT = {"Retry-After": {"schema": {"type": "integer", "minimum": 1}, "description": "The number of seconds to wait."}}
+HEADERS = {
+    "X-Request-ID": "The id of the request, as in the service's log: the one that the client sent, or a new one.",
+    "X-Onepass-Model": "The name of the model.",
+    "WWW-Authenticate": "`Bearer`: how to send a key; `X-API-Key` will do, too.",
+}
+"""Headers that many answers have, with what they say."""
 IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
@@ -116,12 +122,11 @@ def document(app: FastAPI, routes: Iterable[Route], *, keys: bool) -> dict[str, 
     for unused in ("HTTPValidationError", "ValidationError", "Feature"):  # no body or answer refers to these
         schemas.pop(unused, None)
     found["components"] = {
+        "headers": {name: {"schema": {"type": "string"}, "description": text} for name, text in HEADERS.items()},
         "schemas": dict(sorted(schemas.items())),
         "responses": {_key(code): _error(code) for code in ERRORS}
         | {_key(code, "Inference"): _inference_error(code) for code in ERRORS},
     }
-    for key in [_key(code, form) for code in (429, 503) for form in ("", "Inference")]:
-        found["components"]["responses"][key]["headers"] = WAIT
     if keys:
         found["components"]["securitySchemes"] = SCHEMES
         found["security"] = [{name: []} for name in SCHEMES]
@@ -139,7 +144,12 @@ def _complete(operation: dict[str, Any], route: Route, *, keys: bool) -> None:
     if route.path.endswith("/stream"):
         operation[STREAM] = True
         operation["description"] = f"{STREAM_NOTE}\n\n{operation['description']}"
-    fine = {code: answer for code, answer in operation["responses"].items() if code in route.answers}
+    sent = _headers(*(["X-Onepass-Model"] if "{name}" in route.path else []))
+    fine = {
+        code: {**answer, "headers": sent | answer.get("headers", {})}
+        for code, answer in operation["responses"].items()
+        if code in route.answers
+    }
     shared = {
         str(code): {"$ref": f"#/components/responses/{_key(code, route.error_form)}"}
         for code in _errors(operation, route)
@@ -178,6 +188,14 @@ def _errors(operation: dict[str, Any], route: Route) -> list[int]:
     return sorted(codes)
 
 
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-ID", *names)}
+
+
+def _error_headers(code: int) -> dict[str, Any]:
+    return _headers(*(["WWW-Authenticate"] if code == 401 else [])) | (WAIT if code in (429, 503) else {})
+
+
 def _key(code: int, form: str = "") -> str:
     return form + HTTPStatus(code).phrase.replace(" ", "")
 
@@ -197,6 +215,7 @@ def _error(code: int) -> dict[str, Any]:
         example["errors"] = [{"field": "features.price", "problem": problem, "allowed": None}]
     return {
         "description": text,
+        "headers": _error_headers(code),
         "content": {MEDIA: {"schema": {"$ref": REF.format(model="ProblemDocument")}, "example": example}},
     }
 
@@ -204,7 +223,8 @@ def _error(code: int) -> dict[str, Any]:
 def _inference_error(code: int) -> dict[str, Any]:
     _, text = ERRORS[code]
     schema = {"$ref": REF.format(model="InferenceError")}
-    return {"description": text, "content": {JSON: {"schema": schema, "example": {"error": text}}}}
+    headers = _error_headers(code)
+    return {"description": text, "headers": headers, "content": {JSON: {"schema": schema, "example": {"error": text}}}}
 
 
 REF = "#/components/schemas/{model}"

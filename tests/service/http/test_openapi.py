@@ -145,17 +145,23 @@ async def test_every_error_a_route_gives_is_described(document):
 
 
 async def test_headers_that_clients_act_on_are_described(api, document):
-    """Tags wherever there is 304, and how long to wait wherever there is 429 or 503."""
+    """Tags wherever there is 304, how long to wait wherever there is 429 or 503; and what every answer has."""
     path = await api.learnt(DFOP)
     for route, operation in operations(document).items():
         taken = {parameter["name"] for parameter in operation.get("parameters", ())}
         assert ("If-None-Match" in taken) == ("304" in operation["responses"]), route
-        for code in {"200", "304"} if "If-None-Match" in taken else ():
-            assert {"ETag"} == set(operation["responses"][code]["headers"]), route
-            assert "etag" in (await api.ask("GET", route.split()[1].replace("/models/{name}", path))).headers
+        always = {"X-Request-ID", "X-Onepass-Model"} if "{name}" in route else {"X-Request-ID"}
+        for answer in operation["responses"].values():
+            assert "$ref" in answer or always == set(answer["headers"]) & {"X-Request-ID", "X-Onepass-Model"}, route
+        if "If-None-Match" in taken or route == "GET /models/{name}/state":
+            sent = (await api.ask("GET", route.split()[1].replace("/models/{name}", path))).headers
+            assert {*operation["responses"]["200"]["headers"]} - always in ({"ETag"}, {"Content-Disposition"}), route
+            assert all(name in sent for name in operation["responses"]["200"]["headers"]), route
     for name, answer in document["components"]["responses"].items():
         waits = name.endswith(("TooManyRequests", "ServiceUnavailable"))
-        assert waits == ("Retry-After" in answer.get("headers", {})), name
+        assert waits == ("Retry-After" in answer["headers"]), name
+        assert name.endswith("Unauthorized") == ("WWW-Authenticate" in answer["headers"]), name
+        assert "X-Request-ID" in answer["headers"], name
 
 
 async def test_texts_shown_as_they_are_have_no_markup(document):
