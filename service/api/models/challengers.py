@@ -63,7 +63,7 @@ class ChallengerEntry(BaseModel):
     """A challenger: a second learner on the model's rows."""
 
     name: str = Field(examples=["candidate"])
-    config: dict[str, Any] = Field(
+    config: ChallengerBody = Field(
         examples=[{"algorithm": "vigod", "params": {"batch_size": 200}, "promote": "never"}],
         description="Its own settings, complete; all others are the model's.",
     )

@@ -43,7 +43,7 @@ class Model(BaseModel):
 
     name: str = Field(examples=["demo"])
     incarnation: Incarnation
-    config: dict[str, Any] = Field(examples=[CONFIG], description="The complete configuration, with every default.")
+    config: ModelBody = Field(examples=[CONFIG], description="The complete configuration, with every default.")
     version: Version
     rows: RowsLearned
     phase: Literal["steady", "overlap", "ensemble"]

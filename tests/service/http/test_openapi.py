@@ -227,6 +227,19 @@ async def test_examples_of_models_show_what_is_answered(api, document):
         assert example["rows"] == example.get("metrics", example)["window"]["rows"]
 
 
+async def test_a_configuration_is_answered_as_it_is_sent(api, document):
+    """Whatever the algorithm, a model and a challenger fit their schemas, which know every field."""
+    model, challenger = (resolved(document, document["components"]["schemas"][of]) for of in ("Model", "PutChallenger"))
+    for entry in (await api.get("/algorithms"))["algorithms"]:
+        body = {"algorithm": entry["id"], "task": entry["tasks"][0]}
+        shown = await api.get(path := await api.new(body))
+        jsonschema.validate(shown, model)
+        assert not jsonschema.Draft202012Validator(model).is_valid({**shown, "config": {"colour": 1}})
+        if entry["id"] != "observer":
+            added = await api.ask("PUT", f"{path}/challengers/other", json=body)
+            jsonschema.validate(added.json(), challenger)
+
+
 def names(value):
     """The names in an object, and in those inside it."""
     if isinstance(value, dict):
