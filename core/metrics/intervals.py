@@ -27,8 +27,9 @@ Departures
   no interval until its tails have a quantile: t (n + 1) >= 2.
 - The experts' mean is used instead of a drawn expert, so that the same log gives the same intervals; c is not in DtACI.
 - A tracked row's residual is that of the prediction that was served, and its coverage that of the intervals served
-  with it; but a learns from its current value when the label arrives. Otherwise many late misses of one change would
-  each widen the intervals again.
+  with it. c follows those too, with a step of at most .1/d if the label came d rows late: with a larger one, the many
+  late misses of one change would each widen the intervals again, and c would oscillate. The a_k are judged by the
+  intervals of the moment when the label arrives.
 """
 
 import math
@@ -48,6 +49,7 @@ ETA: Final = 2.72  # how fast the experts' weights follow their losses
 SHARE: Final = 0.001  # sigma: the share of their weights that the experts of a level exchange at every row
 SHIFT_STEP: Final = 0.002  # Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``
 SHIFT_MAX: Final = 0.5
+LATE: Final = 0.1  # the largest product of the step of c and the number of rows by which a label came late
 NOT_TRACKED: Final = math.inf
 """Replaces the first returned bound of a row that was not tracked: its intervals are the current ones."""
 # What is known of each level: c; rows with an interval, rows that it covered, and both with fading weights.
@@ -117,8 +119,11 @@ def _bounds(
 
 
 @njit(cache=True)
-def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float, outside: bool) -> None:
-    """Adapt a level to a row that every a below beta would have covered; ``outside``: its interval missed the row."""
+def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float, outside: bool, step: float) -> None:
+    """Adapt a level to a row that every a below beta would have covered.
+
+    ``outside``: whether its interval missed the row; ``step``: that of c.
+    """
     target, total = 1.0 - _LEVELS[j], 0.0
     for k in range(_STEPS.shape[0]):
         spare = beta - alphas[j, k]
@@ -129,7 +134,7 @@ def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float,
     for k in range(_STEPS.shape[0]):
         weights[j, k] = (1.0 - SHARE) * weights[j, k] / total + SHARE / _STEPS.shape[0]
     missed = 1.0 if outside else 0.0
-    levels[j, SHIFT] = min(max(levels[j, SHIFT] + SHIFT_STEP * (target - missed), -SHIFT_MAX), SHIFT_MAX)
+    levels[j, SHIFT] = min(max(levels[j, SHIFT] + step * (target - missed), -SHIFT_MAX), SHIFT_MAX)
 
 
 @njit(cache=True)
@@ -146,10 +151,10 @@ def _insert(ordered: Floats, n: int, out: float, value: float) -> None:
     ordered[free] = value
 
 
-@njit(f"b1({NUMBERS_IN}, {NUMBERS_IN}, {_RETURNED}, i8, {_STATE}, f8[::1], f8[::1], f8)", cache=True)
+@njit(f"b1({NUMBERS_IN}, {NUMBERS_IN}, {_RETURNED}, {NUMBERS_IN}, i8, {_STATE}, f8[::1], f8[::1], f8)", cache=True)
 def absorb_residuals(
-    predicted: Floats, truth: Floats, served: Floats, rows: int, alphas: Floats, weights: Floats, levels: Floats,
-    ordered: Floats, residuals: Floats, bits: Floats, fading: float,
+    predicted: Floats, truth: Floats, served: Floats, since: Floats, rows: int, alphas: Floats, weights: Floats,
+    levels: Floats, ordered: Floats, residuals: Floats, bits: Floats, fading: float,
 ) -> bool:  # fmt: skip
     """Score and learn rows one by one; False, with nothing changed, if a number is not finite."""
     for i in range(truth.shape[0]):
@@ -170,13 +175,18 @@ def absorb_residuals(
         flags = 0
         for j in range(L):
             enough = n >= rows_needed(_LEVELS[j])
-            low = high = np.nan
+            low = high = below = above = np.nan
             if enough:
                 below, above = _tails(ordered, n, nested[j])
                 low, high = within(value + below, LARGEST), within(value + above, LARGEST)
-                _adapt(alphas, weights, levels, j, beta, residual < below or residual > above)
+            missed, step = residual < below or residual > above, SHIFT_STEP
             if tracked:
                 low, high = served[i, j, 0], served[i, j, 1]
+                if not (math.isnan(low) or math.isnan(since[i])):
+                    missed = not low <= label <= high
+                    step = min(SHIFT_STEP, LATE / max(rows + i - since[i], 1.0))
+            if enough:
+                _adapt(alphas, weights, levels, j, beta, missed, step)
             has, covered = 0 if math.isnan(low) else 1, 1 if low <= label <= high else 0
             levels[j, OFFERED] += has
             levels[j, COVERED] += covered
@@ -218,15 +228,17 @@ class Intervals(Holder):
         self.bits = np.zeros(capacity(0, window))  # of the window: levels with an interval, and those that covered
         self._ordered = np.zeros(len(self.residuals))
 
-    def absorb(self, predicted: Floats, truth: Floats, served: Floats | None = None) -> None:
+    def absorb(
+        self, predicted: Floats, truth: Floats, served: Floats = NONE_TRACKED, since: Floats | None = None
+    ) -> None:
         """Score n rows in order, and learn their residuals. A block leaves the same bits as its rows one at a time.
 
-        Predictions and numbers are (n,). ``served``: (n, L, 2) the intervals of tracked rows, see ``returned_bounds``;
-        None: none was tracked. Raises ``ValueError`` if a number is not finite; nothing changes then.
+        Predictions and numbers are (n,). ``served``: (n, L, 2) the intervals of tracked rows, see ``returned_bounds``,
+        and ``since`` (n,) the ``rows`` at that moment, NaN (None: all) if unknown; by default, none was tracked. Raises
+        ``ValueError`` if a number is not finite; nothing changes then.
         """
-        arrays = self.arrays(len(truth))
-        served = NONE_TRACKED if served is None else served
-        if not absorb_residuals(predicted, truth, served, self.rows, *arrays, self.fading):
+        arrays, since = self.arrays(len(truth)), np.full(len(served), np.nan) if since is None else since
+        if not absorb_residuals(predicted, truth, served, since, self.rows, *arrays, self.fading):
             raise ValueError("a number is not finite")
         self.counted(arrays, len(truth))
 

@@ -57,7 +57,8 @@ def _absorb(
     _hold(values, y, span, losses)
     done = absorb_rows(values, y, AS_IT_IS, scalars, series, errors, ring, history, fading)
     if done == DONE:
-        absorb_residuals(values, y, NONE_TRACKED, rows, alphas, weights, levels, ordered, residuals, bits, faded)
+        known = rows, alphas, weights, levels, ordered, residuals, bits
+        absorb_residuals(values, y, NONE_TRACKED, _NO_SHARES, *known, faded)
     return int(done)
 
 
@@ -130,8 +131,9 @@ class NumberAnswers(Holder):
         scored, baselines = self._by_returned(scored, rows.returned)
         metrics.absorb(scored.predicted, truth, baselines)
         bounds = returned_bounds([() if one is None else one.interval for one in rows.returned])
+        since = [np.nan if one is None or one.scored is None else one.scored for one in rows.returned]
         known = baselines != UNSCORED
-        intervals.absorb(scored.predicted[known], truth[known], bounds[known])
+        intervals.absorb(scored.predicted[known], truth[known], bounds[known], np.array(since, np.float64)[known])
         return scored
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:

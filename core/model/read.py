@@ -57,7 +57,8 @@ def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -
     # the lag columns of the next row: a row that is predicted now will be learned with them
     lags = None if model is None or model.lags is None else model.lags.now()
     label, probabilities, baselines, interval = parts.answers.returned(prediction, row)
-    return ServedPrediction(label, probabilities, baselines, interval, lags, parts.learner_id)
+    scored = parts.answers.intervals.rows if isinstance(parts.answers, NumberAnswers) else None
+    return ServedPrediction(label, probabilities, baselines, interval, lags, parts.learner_id, scored=scored)
 
 
 def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> Floats | None:

@@ -86,6 +86,7 @@ def test_numbers_come_late():
             model.learn(X[row - 2 : row - 1], y[row - 2 : row - 1], served=told[row - 2])
     # Labels of rows 0 to 3 came; rows 0 to 2 were predicted before any label, row 3 after that of row 0.
     assert [(None,)] * 3 + [(0.0,), (10.0,), (20.0,)] == [answer.baselines for answer in told]
+    assert [0, 0, 0, 1, 2, 3] == [answer.scored for answer in told]
     assert {"mse": 900.0, "mae": 30.0} == model.report["baselines"]["last_value"]
 
 

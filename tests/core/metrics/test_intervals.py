@@ -183,6 +183,26 @@ def test_a_tracked_row_is_covered_as_it_was_served():
     assert (counted > 0).all()
 
 
+@pytest.mark.parametrize(("late", "phi"), [(20, 0.9), (100, 0.9), (2000, 0.0)])
+def test_intervals_of_late_rows_cover_what_they_promise(late, phi):
+    """Errors that persist are larger once their labels are due; coverage holds in every part of a stream."""
+    rng, rows, kept, hits = np.random.default_rng(1), 4000 + 6 * late, [], []
+    intervals, truth = Intervals(1000, 0.999), rng.normal(size=rows)
+    for row in range(1, rows):
+        truth[row] += phi * truth[row - 1]
+    for row in range(rows):
+        kept.append((intervals.served(0.0), intervals.rows))
+        if (bounds := kept[row][0][2]) is not None:
+            hits.append(bounds[0] <= truth[row] <= bounds[1])
+        if row >= late:
+            served, since = kept[row - late]
+            label = truth[row - late : row - late + 1]
+            intervals.absorb(np.zeros(1), label, returned_bounds([served]), np.array([float(since)]))
+    for part in np.array_split(hits[1000:], 4):
+        assert np.mean(part) == pytest.approx(0.9, abs=0.04)
+    assert np.mean(hits[1000:]) == pytest.approx(0.9, abs=0.02)
+
+
 def test_a_tracked_row_is_served_with_the_intervals_that_are_read():
     """All levels around one prediction; None for a level without an interval."""
     intervals = fed(Intervals(1000, 0.999), stream(100), [])
