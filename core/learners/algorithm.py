@@ -34,6 +34,7 @@ class Algorithm:
     learner: str  # "module:name" of the learner's class: imported, with its kernels, for the first model
     row_discounts: bool = False  # whether a feedback row may carry its own ``discount``
     row_weights: bool = False  # likewise ``weight``
+    row_pasts: bool = False  # whether it learns tracked rows by what was known when they were predicted
     class_bound: int = CLASS_BOUND  # the largest number of classes it learns
     probabilities: bool = True  # whether a classifier gives class probabilities, not only one class
     slow_calibration: bool = False  # whether it mixes predictions that are calibrated already (core.model.calibration)

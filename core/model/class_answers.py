@@ -250,15 +250,26 @@ class ClassAnswers(Holder):
         return [*map([*self.labels.labels, None, None].__getitem__, values.tolist())]
 
     def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
-        """One row of ``of`` as a client receives it: label, probabilities, the baselines' predictions, no interval."""
+        """One row of ``of`` as a client receives it: label, probabilities, the baselines' predictions, no interval,
+        and after how many rows.
+        """
         labels, index, shares = self.labels.labels, int(prediction.value[row]), prediction.probabilities
         baselines = tuple(labels[at] if at >= 0 else None for at in self.metrics.baselines())
         if index < 0:
-            return None, None, baselines, None
+            return None, None, baselines, None, self.metrics.rows
         if shares is not None:
             shares = self.shares_in_use(shares[row : row + 1])[0]
         pairs = None if shares is None else tuple(zip(self.in_use.labels, shares.tolist(), strict=True))
-        return labels[index], pairs, baselines, None
+        return labels[index], pairs, baselines, None, self.metrics.rows
+
+    def last_labels(self, returned: Returned) -> Floats:
+        """The class (n,) of the last label when each row was predicted, plus 1; 0: none; NaN: it was not tracked."""
+        found = np.full(len(returned), np.nan)
+        for row, one in enumerate(returned):
+            if one is not None and one.baselines is not None:
+                last: Any = one.baselines[0] if one.scored != 0 else None  # before the first row a declared label
+                found[row] = 0.0 if last is None else self.seen.index(last) + 1.0
+        return found
 
     def absorb(
         self,

@@ -93,9 +93,16 @@ class NumberAnswers(Holder):
         return values.tolist()  # type: ignore[no-any-return]
 
     def returned(self, prediction: Prediction, row: int) -> tuple[Any, ...]:
-        """One row of ``of`` as a client receives it: number, no probabilities, the baseline's prediction, intervals."""
+        """One row of ``of`` as a client receives it: number, no probabilities, the baseline's prediction, intervals,
+        and after how many rows.
+        """
         value = float(prediction.value[row])
-        return value, None, self.metrics.baselines(), self.intervals.served(value)
+        return value, None, self.metrics.baselines(), self.intervals.served(value), self.intervals.rows
+
+    def last_labels(self, returned: Returned) -> Floats:
+        """The last label (n,) when each row was predicted, 0 for none; NaN: the row was not tracked."""
+        known = [() if one is None or one.baselines is None else one.baselines for one in returned]
+        return np.array([(0.0 if one[0] is None else one[0]) if one else np.nan for one in known], np.float64)
 
     def absorb(
         self,

@@ -56,9 +56,10 @@ def returned_prediction(parts: LearnerParts, prediction: Prediction, row: int) -
     model = parts.switching.in_force
     # the lag columns of the next row: a row that is predicted now will be learned with them
     lags = None if model is None or model.lags is None else model.lags.now()
-    label, probabilities, baselines, interval = parts.answers.returned(prediction, row)
-    scored = parts.answers.intervals.rows if isinstance(parts.answers, NumberAnswers) else None
-    return ServedPrediction(label, probabilities, baselines, interval, lags, parts.learner_id, scored=scored)
+    past = None if model is None or model.remembering is None else model.remembering.past(prediction, row)
+    label, probabilities, baselines, interval, scored = parts.answers.returned(prediction, row)
+    more = {"by": parts.learner_id, "scored": scored, "past": past}
+    return ServedPrediction(label, probabilities, baselines, interval, lags, **more)
 
 
 def intervals_of(parts: LearnerParts, prediction: Prediction, level: float) -> Floats | None:

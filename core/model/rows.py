@@ -32,6 +32,7 @@ class BlockRows(Struct):
     weights: Floats | None = None  # (n,)
     returned: Returned | None = None  # the returned predictions of tracked rows
     lags: Floats | None = None  # lag columns that tracked rows bring with them (core.features.lags)
+    past: Floats | None = None  # for algorithms with ``row_pasts``, what was known when tracked rows were predicted
     outside: Sequence[Any] | None = None  # predictions of a model outside, None if there is none
 
     def part(self, at: slice) -> "BlockRows":
@@ -62,7 +63,9 @@ def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> l
     own = [None if one is None else one.made_by(learner_id) for one in returned]
     if or_returned:  # those were made by a learner that may have other lags
         both = zip(own, returned, strict=True)
-        own = [replace(one, lags=None) if found is None and one is not None else found for found, one in both]
+        own = [
+            replace(one, lags=None, past=None) if found is None and one is not None else found for found, one in both
+        ]
     return own
 
 

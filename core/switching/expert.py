@@ -73,21 +73,29 @@ class SpaceExpert(Nested):
         return self.learner.predict(Y if self.scaler is None else self.scaler.scale(Y))
 
     def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
+        self,
+        X: Floats,
+        truth: NDArray[Any],
+        discounts: PerRow = None,
+        weights: PerRow = None,
+        new: bool = False,
+        past: Floats | None = None,
     ) -> Prediction:
         """Test then train on encoded rows X (n, D); returns the predictions made before each row.
 
         Truth, discounts and weights are as ``core.contract.Learner.learn`` takes them. ``new``: whether the one row is
-        of a class that the learner has not seen; it is tested without that class.
+        of a class that the learner has not seen; it is tested without that class. ``past``: for algorithms with
+        ``row_pasts``, what was known when tracked rows were predicted (core.learners.auto.learner).
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
         Z = own if self.scaler is None else self.scaler.scale(own, absorb=True)
         rows = np.hstack([Z, own]) if self._takes_both else Z
+        more: Any = () if past is None else (past,)
         if not new:
-            return self.learner.learn(rows, truth, discounts, weights)
+            return self.learner.learn(rows, truth, discounts, weights, *more)
         predictions = self.learner.predict(Z)
         self.learner.add_class()
-        self.learner.learn(rows, truth, discounts, weights)
+        self.learner.learn(rows, truth, discounts, weights, *more)
         return predictions
 
     def weights(self) -> Weights | None:

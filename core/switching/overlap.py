@@ -107,9 +107,18 @@ class OverlapPeriod(Nested):
         return self._old_part.of(raw), self._new_part.of(raw)
 
     def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
+        self,
+        X: Floats,
+        truth: NDArray[Any],
+        discounts: PerRow = None,
+        weights: PerRow = None,
+        new: bool = False,
+        past: Floats | None = None,
     ) -> Prediction:
-        """Test the old model, then train all models, on rows from ``encode``; see ``SpaceExpert.learn``."""
+        """Test the old model, then train all models, on rows from ``encode``; see ``SpaceExpert.learn``.
+
+        Tracked rows were predicted by the old model: of their ``past`` the new one reads the last label only.
+        """
         old, between = len(self.old.row_columns), X.shape[1] - len(self.new.row_columns)
         X1, Y, X2 = (np.ascontiguousarray(part) for part in np.split(X, [old, between], axis=1))
         Y = self.old.to_own_columns(X1 if self.history is None else Y)
@@ -118,21 +127,21 @@ class OverlapPeriod(Nested):
                 self.new.add_class()
         else:
             tried = self.trial.taught
-            of_new = self.new.learn(X2, truth, discounts, weights, new)
+            of_new = self.new.learn(X2, truth, discounts, weights, new, None if past is None else past[:, :1])
             self.trial.taught += len(X)
         if self.recovery.paper or new:
             self.recovery.learn(X2, Y)
-            return self.old.learn(X1, truth, discounts, weights, new)
+            return self.old.learn(X1, truth, discounts, weights, new, past)
         made: list[Prediction] = []
         self._alarms = []
         for at in range(len(X)):  # each row is tried with the mapping and the old model from before it
             one = slice(at, at + 1)
-            x1, x2, given = X1[one], X2[one], _part((discounts, weights), one)
+            x1, x2, (discount, weight, kept) = X1[one], X2[one], _part((discounts, weights, past), one)
             if self.recovery.ready and tried + at >= self.new.config.lags:
                 recovered = self.old.predict_from_columns(self.recovery.recover(x2))
-                self.trial.learn([recovered, Prediction(*_part(astuple(of_new), one))], truth[one], given[1])
+                self.trial.learn([recovered, Prediction(*_part(astuple(of_new), one))], truth[one], weight)
             self.recovery.learn(x2, Y[one])
-            made.append(self.old.learn(x1, truth[one], *given))
+            made.append(self.old.learn(x1, truth[one], discount, weight, past=kept))
             self._alarms += [alarm._replace(row=alarm.row + at) for alarm in self.old.take_alarms()]
         return joined(made)
 

@@ -64,6 +64,11 @@ class SpaceRoute:
             return None
         return model.lags.as_returned(brought)
 
+    def returned_past(self, kept: Sequence[tuple[float, ...] | None]) -> Floats | None:
+        """What tracked rows were ``kept`` with, (n, W); None if several learners predict, or another model did."""
+        model = self.model.old if isinstance(self.model, OverlapPeriod) else self.model
+        return model.remembering.returned_past(kept) if self.predicted and model.remembering is not None else None
+
 
 class Switching:
     """The phase of a model, and its memory of spaces; no space until the first row determines it.

@@ -174,16 +174,27 @@ class SpaceModel(Nested):
             return self.own.predict_encoded(X)
         return self.mixture.predict([expert.predict_encoded(X) for expert in self.experts.values()])
 
+    @property
+    def remembering(self) -> Any:
+        """The single learner if it has ``past``, to be kept with tracked predictions; else None."""
+        return self.own.learner if self.mixture is None and hasattr(self.own.learner, "returned_past") else None
+
     def learn(
-        self, X: Floats, truth: NDArray[Any], discounts: PerRow = None, weights: PerRow = None, new: bool = False
+        self,
+        X: Floats,
+        truth: NDArray[Any],
+        discounts: PerRow = None,
+        weights: PerRow = None,
+        new: bool = False,
+        past: Floats | None = None,
     ) -> Prediction:
         """Test, then train every expert on encoded rows, and move their weights.
 
         See ``SpaceExpert.learn``. A row of a new class does not move the experts' weights.
         """
         if self.mixture is None or self.former is None:
-            return self.own.learn(X, truth, discounts, weights, new)
-        made = [expert.learn(X, truth, discounts, weights, new) for expert in self.experts.values()]
+            return self.own.learn(X, truth, discounts, weights, new, past)
+        made = [expert.learn(X, truth, discounts, weights, new, past) for expert in self.experts.values()]
         if not new:
             return self.mixture.learn(made, truth, weights)
         if "recovered" not in self.experts:

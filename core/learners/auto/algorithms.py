@@ -23,6 +23,7 @@ ALGORITHMS = (
         params=(_SIZE,),
         learner="core.learners.auto.learner:Auto",
         row_weights=True,
+        row_pasts=True,
         slow_calibration=True,
     ),
 )

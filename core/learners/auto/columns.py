@@ -56,10 +56,11 @@ class Columns(Nested):
         self.history = LagColumns(self._own, 1, LAGGED_LABELS) if LAGGED in read else None
         self.unit = LabelUnit()
 
-    def of(self, X: Floats, y: Floats | None = None) -> dict[int, Floats]:
+    def of(self, X: Floats, y: Floats | None = None, returned: Floats | None = None) -> dict[int, Floats]:
         """The sets of rows X (n, d), by their numbers, each row as if it were the next one; changes nothing.
 
-        With labels y (n,): of rows that are about to be learned, which scaler and history then absorb.
+        With labels y (n,): of rows that are about to be learned, which scaler and history then absorb. ``returned``:
+        the columns of the history that tracked rows bring (``LagColumns.lag``).
         """
         Z = self.scaler.scale(X, absorb=y is not None)
         found = {RAW: X, SCALED: Z}
@@ -68,7 +69,7 @@ class Columns(Nested):
             found[RAW] = X = np.ascontiguousarray(X[:, : self._own])
             found[SCALED] = Z = np.ascontiguousarray(Z[:, : self._own])
         if self.history is not None:
-            found[LAGGED] = self.history.lag(X, None if y is None else self.unit.scale(y))
+            found[LAGGED] = self.history.lag(X, None if y is None else self.unit.scale(y), returned)
         if self._random is not None and RANDOM in self.read:
             found[RANDOM] = self._random.expand(Z)
         if PRODUCTS in self.read:

@@ -22,6 +22,9 @@ Four label experts need no columns. With n_k the weights of the labels k so far 
     order        (n_jk + 1/K) / (n_j + 1)          j the last label, whose n_jk then decay by .999, or by .98
     shares       (n_k + 1/K) / (n + 1)             all labels alike, or each label's n_k decayed by .99 a row
 
+The last label of a tracked row is the one that was known when the row was predicted. Tracked numbers move the weights
+by what the experts predicted at that moment: by then, an expert that forgets fast did not know the latest labels.
+
 **Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.features.label_range):
 
     o = sum_e a_e p_e                                       a the shares of w: exponential weights, fixed share .001:
@@ -47,7 +50,7 @@ import math
 import numpy as np
 from numba import njit
 
-from core.contract import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, TABLE, VECTOR, Floats, Ints, direct
+from core.contract import CLASSES, CLASSES_IN, CUBE, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
 from core.features.label_range import SPAN_ROWS, WIDTH_ROWS, error_max, held, widen
 from core.learners.auto.resting import REST_ROWS, USE_RATE
 from core.learners.auto.stacks import STACKS, learn_stack, stack
@@ -88,6 +91,13 @@ def _copy(table: Floats, awake: Ints, own: Floats, back: bool) -> None:
                 table[field, e] = own[field, a]
             else:
                 own[field, a] = table[field, e]
+
+
+@njit(cache=True, nogil=True)
+def _last(told: Floats, i: int, counters: Floats) -> float:
+    """The last label that was known when row i was predicted."""
+    last: float = told[i, 0] if told.shape[0] and not math.isnan(told[i, 0]) else counters[LAST]
+    return last
 
 
 @njit(cache=True, nogil=True)
@@ -155,9 +165,8 @@ def _losses(p: Floats, y: int, rare: bool) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> None:
-    """Add label y to the counts."""
-    last = int(counters[LAST])
+def _count_label(y: int, weight: float, last: int, labels: Floats, counters: Floats) -> None:
+    """Add label y, which came after ``last``, to the counts."""
     for which in range(2):
         for k in range(labels.shape[2]):
             labels[which, 0, k] *= _SHARE_DECAYS[which]
@@ -170,12 +179,12 @@ def _count_label(y: int, weight: float, labels: Floats, counters: Floats) -> Non
 
 
 @direct(
-    f"void({CUBE}, {CLASSES_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {CUBE}, {VECTOR}, {CLASSES}, {TABLE})",
+    f"void({CUBE}, {CLASSES_IN}, {NUMBERS_IN}, {ROWS_IN}, {CLASSES}, {TABLE}, {CUBE}, {VECTOR}, {CLASSES}, {TABLE})",
     error_model="numpy",
 )
 def mix_classes(
-    P: Floats, y: Ints, weights: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats, value: Ints,
-    p: Floats,
+    P: Floats, y: Ints, weights: Floats, told: Floats, awake: Ints, table: Floats, labels: Floats, counters: Floats,
+    value: Ints, p: Floats,
 ) -> None:  # fmt: skip
     """Write classes (n,) and probabilities (n, K), K >= 1, of n rows; with classes y, each row then moves the weights.
 
@@ -183,6 +192,7 @@ def mix_classes(
         P: (A - 4, n, K) probabilities of the awake experts that read columns.
         y: (n,), or (0,) to learn nothing.
         weights: (n,) of the rows, or (0,): every row counts once.
+        told: (n, 1) the last label when a tracked row was predicted, as in the counters, NaN for other rows; or (0, 0).
         awake: (A,) columns of the table.
         table: (9, E) see WEIGHT and the others.
         labels: (2, K + 1, K) for each of two decays, counts of labels, then counts of the labels after each label.
@@ -196,7 +206,8 @@ def mix_classes(
     q, r = mixed[0], mixed[1]
     _copy(table, awake, own, False)
     for i in range(p.shape[0]):
-        _take_logs(P, i, labels, int(counters[LAST]), logs)
+        last = int(_last(told, i, counters))
+        _take_logs(P, i, labels, last, logs)
         r[:] = 0.0
         for a in range(A):
             _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
@@ -232,7 +243,7 @@ def mix_classes(
             lost_by[side], _ = _losses(mixed[side], y[i], rare)
         weighting.weigh_and_share(top, lost_by, 0.0, (_RARE_TOP_RATE if rare else _TOP_RATE) * weight)
         counters[POOLED] = top[0]
-        _count_label(y[i], counts, labels, counters)
+        _count_label(y[i], counts, last, labels, counters)
     if y.shape[0]:
         _copy(table, awake, own, True)
 
@@ -263,16 +274,18 @@ def _compare(spread: float, error: float, weight: float, counters: Floats) -> No
 
 
 @direct(
-    f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {CUBE}, {TABLE}, {VECTOR}, {VECTOR})",
+    f"void({CUBE}, {NUMBERS_IN}, {NUMBERS_IN}, {ROWS_IN}, {CLASSES}, {TABLE}, {VECTOR}, {CUBE}, {TABLE}, {VECTOR},"
+    f" {VECTOR})",
     error_model="numpy",
 )
 def mix_numbers(
-    P: Floats, y: Floats, weights: Floats, awake: Ints, table: Floats, counters: Floats, gains: Floats,
+    P: Floats, y: Floats, weights: Floats, told: Floats, awake: Ints, table: Floats, counters: Floats, gains: Floats,
     stacked: Floats, value: Floats, std: Floats,
 ) -> None:  # fmt: skip
     """Write numbers (n,) and deviations (n,) of n rows; with labels y, each row then moves the weights.
 
     Like ``mix_classes``, but P (A - 3, 2, n) are numbers and deviations, the table is (5, E) and the counters are (8,).
+    After the last label, ``told`` may have what all experts that read columns predicted then, or NaN.
     The stacks have ``gains`` (2, E - 2, E - 2) and weights ``stacked`` (2, E - 2).
     """
     A, last = awake.shape[0], P.shape[0]
@@ -282,9 +295,9 @@ def mix_numbers(
     for i in range(P.shape[2]):
         t, base, share = counters[ROWS], 0.0, 0.0
         most = error_max(counters[LEAST], counters[MOST], t)
-        loss = min(counters[LOSS], most)
+        loss, served = min(counters[LOSS], most), told.shape[1] > 1 and not math.isnan(told[i, 1])
         for a in range(last + 1):
-            number = counters[LAST] if a == last else P[a, 0, i]
+            number = _last(told, i, counters) if a == last else told[i, 1 + awake[a]] if served else P[a, 0, i]
             numbers[a] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
             variances[a] = min(own[FIGURE, a] if a == last else weighting.bounded_square(P[a, 1, i]), most)
             base += own[WEIGHT, a] * numbers[a]

@@ -10,14 +10,14 @@ counts each row once; the mixture applies the weights. Experts and column sets: 
 equations: core.learners.auto.kernels.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Ints, Prediction, Spec, chunks, in_chunks
-from core.features.lags import LagColumns
+from core.features.lags import BEFORE_ALL, LagColumns
 from core.features.scaling import scaler_bytes
 from core.learners.algorithm import COSINE_COST
 from core.learners.auto.columns import Columns
@@ -33,7 +33,7 @@ from core.learners.auto.experts import (
 )
 from core.learners.auto.horizon import AGE, BLOCK, TEAM_BYTES_MAX, Horizon, mix_teams
 from core.learners.auto.label_unit import LabelUnit
-from core.learners.auto.mixture import ExpertMixture
+from core.learners.auto.mixture import NONE_TOLD, ExpertMixture
 from core.learners.auto.resting import REST_ROWS
 from core.learners.auto.team import Team
 from core.learners.learner import NO_VALUE, NONE_GIVEN
@@ -123,12 +123,21 @@ class Auto(Nested):
 
     def _predict(self, X: Floats) -> Prediction:
         sets = self.columns.of(X)
-        return self._mixed([team.mixture.predict(team.ask(sets, len(X))) for team in self._teams], NO_VALUE, NONE_GIVEN)
+        asked = [(team, team.ask(sets, len(X))) for team in self._teams]
+        found = self._mixed([team.mixture.predict(out) for team, out in asked], NO_VALUE, NONE_GIVEN)
+        if self.horizon is None and self.team.mixture.regression:
+            found.experts = asked[0][1][:, 0].T
+        return found
 
-    def _learn(self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
+    def _learn(
+        self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats, past: Floats | None = None
+    ) -> Prediction:
         """Predict, then learn one chunk; experts may rest and teams begin or end afterwards."""
-        sets = self.columns.of(X, numbers)
-        mixed = self._mixed([team.learn(sets, y, numbers, weights) for team in self._teams], y, weights)
+        told, returned = NONE_TOLD, None
+        if past is not None:
+            told, returned = map(np.ascontiguousarray, np.split(past, [1 + len(self._recipes)], axis=1))
+        sets = self.columns.of(X, numbers, returned)
+        mixed = self._mixed([team.learn(sets, y, numbers, weights, told) for team in self._teams], y, weights)
         if self._rests and self.rows % self._chunk == 0:
             if self.horizon is not None:
                 self._judge(self.horizon)
@@ -165,15 +174,43 @@ class Auto(Nested):
         return in_chunks(self._predict, chunks(0, _CHUNK_ROWS, len(X)), X)
 
     def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+        self,
+        X: Floats,
+        y: NDArray[Any],
+        discounts: Floats | None = None,
+        weights: Floats | None = None,
+        past: Floats | None = None,
     ) -> Prediction:
-        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts."""
+        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts.
+
+        ``past`` (n, 1 + E + L), or (n, 1): of tracked rows, the last label when they were predicted (a class plus 1; 0:
+        none; NaN: the present one), then what ``returned_past`` gives; None: no row was tracked.
+        """
         del discounts
         own, numbers = np.ascontiguousarray(y, dtype=self._label_type), np.ascontiguousarray(y, dtype=np.float64)
         weights = NONE_GIVEN if weights is None else weights
         if len(X) == 1:
-            return self._learn(X, own, numbers, weights)
-        return in_chunks(self._learn, chunks(self.rows, self._chunk, len(X)), X, own, numbers, weights)
+            return self._learn(X, own, numbers, weights, past)
+        return in_chunks(self._learn, chunks(self.rows, self._chunk, len(X)), X, own, numbers, weights, past)
+
+    def past(self, prediction: Prediction, row: int) -> tuple[float, ...] | None:
+        """What to keep with one row of ``predict`` until its label comes: the experts' numbers, and the lag columns."""
+        if prediction.experts is None:
+            return None
+        lags = () if self.columns.history is None else self.columns.history.now()
+        numbers = np.full(len(self._recipes), prediction.value[row])  # of a resting expert: the mixture's
+        numbers[self.team.mixture.awake[: prediction.experts.shape[1]]] = prediction.experts[row]
+        return (*numbers.tolist(), *lags)
+
+    def returned_past(self, kept: Sequence[tuple[float, ...] | None]) -> Floats:
+        """What ``past`` has kept for rows, (n, E + L); NaN for rows without."""
+        E, L = len(self._recipes), 0 if self.columns.history is None else self.columns.history.width
+        found = np.full((len(kept), E + L), np.nan)
+        for row, own in enumerate(kept):
+            if own is not None and len(own) in {E, E + L}:
+                found[row, E : E + 1] = BEFORE_ALL
+                found[row, : len(own)] = own
+        return found
 
     def forget(self) -> None:
         """Discount the past of every expert that can do so, and restart the weights; a second team ends."""

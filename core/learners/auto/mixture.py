@@ -15,6 +15,7 @@ from core.numerics.weighting import POOL_MAX, take_shares
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
 _SUM_ERROR = 1e-6
+NONE_TOLD = np.empty((0, 0))  # nothing is known of the moment when rows were predicted
 _UNIT, _LOSS = Range(0.0, 1.0), Range(0.0, mixing.LOSS_MAX)
 _ANY = {
     mixing.WEIGHT: _UNIT,
@@ -111,17 +112,21 @@ class ExpertMixture(Holder):
         """
         return self.learn(out, NONE_GIVEN if self.regression else NO_VALUE, NONE_GIVEN)
 
-    def learn(self, out: Floats, y: NDArray[Any], weights: Floats) -> Prediction:
-        """Predict each row, then let its label y (n,) move the weights; row weights are (n,), or (0,) for 1."""
+    def learn(self, out: Floats, y: NDArray[Any], weights: Floats, told: Floats = NONE_TOLD) -> Prediction:
+        """Predict each row, then let its label y (n,) move the weights; row weights are (n,), or (0,) for 1.
+
+        ``told``: as in ``mixing.mix_classes``.
+        """
         if self.regression:
             number, std = np.empty((2, out.shape[2]))
             known = self.awake, self.table, self.counters, self.gains, self.stacked
-            mixing.mix_numbers(out, y, weights, *known, number, std)
+            mixing.mix_numbers(out, y, weights, told, *known, number, std)
             return Prediction(number, None, std)
         n = out.shape[1]
         value, p = np.empty(n, dtype=np.int64), np.empty((n, self.classes))
         if self.classes:
-            mixing.mix_classes(out, y, weights, self.awake, self.table, self.labels, self.counters, value, p)
+            state = self.awake, self.table, self.labels, self.counters
+            mixing.mix_classes(out, y, weights, told, *state, value, p)
         else:
             value.fill(-1)
         return Prediction(value, p)

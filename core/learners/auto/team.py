@@ -52,13 +52,15 @@ class Team(Nested):
             expert.run_rows(sets[columns], NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, own)
         return out
 
-    def learn(self, sets: dict[int, Floats], y: NDArray[Any], numbers: Floats, weights: Floats) -> Prediction:
+    def learn(
+        self, sets: dict[int, Floats], y: NDArray[Any], numbers: Floats, weights: Floats, told: Floats
+    ) -> Prediction:
         """Predict, then learn one chunk; experts may rest afterwards."""
         n = len(y)
         value, out = np.empty(n, dtype=np.int64), self._out_of_one if n == 1 else self._room(n)
         for (expert, columns, weighs), own in zip(self._turns, self._views_of_one if n == 1 else out, strict=True):
             expert.run_rows(sets[columns], numbers, NONE_GIVEN, weights if weighs else NONE_GIVEN, value, own)
-        mixed = self.mixture.learn(out, y, weights)
+        mixed = self.mixture.learn(out, y, weights, told)
         if n and self._rests and self.mixture.rows % REST_ROWS == 0:
             self.mixture.decide()
             self._take_turns()

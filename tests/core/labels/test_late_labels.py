@@ -106,6 +106,36 @@ def test_records_without_baselines_use_the_current_ones():
         assert (before + (said == "DOWN")) / 3 == pytest.approx(found(other)[1])
 
 
+@pytest.mark.parametrize(("task", "late"), [("classification", 1), ("classification", 7), ("regression", 10)])
+def test_auto_serves_an_ordered_stream_well(task, late):
+    """The order of the labels is all that there is; experts are judged by what they knew when a row was predicted.
+
+    Labels that come together leave the same bits as those that come one by one.
+    """
+    rows, numbers = 600, task == "regression"
+    X = np.random.default_rng(3).normal(size=(rows, 2))
+    y = np.sin(np.arange(rows) * 0.15) if numbers else np.array(["abcde"[row % 5] for row in range(rows)])
+    config = {"algorithm": "auto", "task": task, "features": ["a", "b"], "watch": None}
+    model, other, told, waiting = Fed(config), Fed(config), [], []
+    for row in range(rows):
+        told.append(model.served(X[row : row + 1]))
+        if (at := row - late) >= 0:
+            label = y[at : at + 1] if numbers else [str(y[at])]
+            model.learn(X[at : at + 1], label, served=told[at])
+            waiting.append(Rows(model.machine.feedback_schema.id, None, X[at : at + 1], label, served=told[at]))
+            if len(waiting) == 25:
+                other.version += 1
+                apply(other.machine, Entry(other.version, other.version, tuple(waiting)))
+                waiting = []
+    half = [answer.prediction for answer in told[rows // 2 :]]
+    if numbers:
+        assert np.mean((np.array(half) - y[rows // 2 :]) ** 2) < 0.01
+    else:
+        assert np.mean(half == y[rows // 2 :]) > 0.95
+    apply(other.machine, Entry(other.version + 1, 1, tuple(waiting)))
+    assert save.to_bytes(model.machine) == save.to_bytes(other.machine)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "y"), [("ga2m", ["y"]), ("dfop", ["y"]), ("auto", ["y"]), ("dfop", np.array([1.0]))]
 )

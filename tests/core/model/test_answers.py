@@ -87,7 +87,7 @@ def test_declared_labels_stay_possible_whatever_was_seen(algorithm, rows, label,
 def test_the_first_row_of_a_model_without_labels_is_not_scored():
     """Nothing is known, so nothing is predicted or scored; the second row is scored."""
     model = Model()
-    assert ServedPrediction(None, None, (None, None)) == model.served(model.raw(1))
+    assert ServedPrediction(None, None, (None, None), scored=0) == model.served(model.raw(1))
     outcome = model.say(["no", "no"])
     assert [None, "no"] == outcome.predictions
     assert [None, 0.0] == outcome.losses
@@ -141,7 +141,7 @@ def test_any_probabilities_become_strictly_between_0_and_1(given_shares, rows, d
     names = [f"c{k}" for k in range(p.size + data.draw(st.integers(1, 3)))]
     declared = data.draw(st.permutations(names))
     answers = answers_of(names[: p.size], labels=declared)
-    value, q, _ = astuple(answered(answers, Prediction(p.argmax(axis=1), p), rows))
+    value, q, *_ = astuple(answered(answers, Prediction(p.argmax(axis=1), p), rows))
     assert ((q > 0) & (q < 1)).all()
     assert_allclose(1.0, q.sum(), rtol=1e-12)
     assert q[0].argmax() == value[0]
@@ -179,7 +179,7 @@ def test_a_row_of_a_new_label_is_answered_without_it():
 def test_a_learner_without_probabilities_votes():
     """Its class is probable, the others stay possible."""
     answers = answers_of(["yes", "no"], labels=["no", "yes"])
-    value, q, _ = astuple(answered(answers, Prediction(np.array([0, 1]), None), 3))
+    value, q, *_ = astuple(answered(answers, Prediction(np.array([0, 1]), None), 3))
     assert_array_equal([1, 0], value)
     assert_allclose([[0.125, 0.875], [0.875, 0.125]], q)
 

@@ -26,12 +26,12 @@ FEATURES = parse_features(["a", {"name": "day", "type": "categorical", "categori
 FEATURES_BYTES = b"\x92\xa1a\x83\xa4name\xa3day\xa4type\xabcategorical\xaacategories\x92\xa3mon\x00"
 SERVED = ServedPrediction(
     prediction="UP", probabilities=(("UP", 0.75),), baselines=("UP", 0), interval=((0.0, 1.0),), lags=(0.5,),
-    by="7.0", challengers=(ServedPrediction(prediction=0, by="3.1"),), outside="DOWN", scored=3,
+    by="7.0", challengers=(ServedPrediction(prediction=0, by="3.1"),), outside="DOWN", scored=3, past=(0.5,),
 )  # fmt: skip
 SERVED_BYTES = (
-    b"\x99\xa2UP\x91\x92\xa2UP\xcb?\xe8\x00\x00\x00\x00\x00\x00\x92\xa2UP\x00"
+    b"\x9a\xa2UP\x91\x92\xa2UP\xcb?\xe8\x00\x00\x00\x00\x00\x00\x92\xa2UP\x00"
     b"\x91\x92\xcb\x00\x00\x00\x00\x00\x00\x00\x00\xcb?\xf0\x00\x00\x00\x00\x00\x00\x91\xcb?\xe0\x00\x00\x00\x00\x00\x00"
-    b"\xa37.0\x91\x99\x00\xc0\xc0\xc0\xc0\xa33.1\x90\xc0\xc0\xa4DOWN\x03"
+    b"\xa37.0\x91\x9a\x00\xc0\xc0\xc0\xc0\xa33.1\x90\xc0\xc0\xc0\xa4DOWN\x03\x91\xcb?\xe0\x00\x00\x00\x00\x00\x00"
 )
 IDS, IDS_BYTES = ("i:1",), b"\x91\xa3i:1"
 SEGMENTS = [

@@ -111,7 +111,7 @@ def test_the_mixture_follows_its_equations(classes, weighted, common):
     shares = relative(weights)
     built, oracle = mixture(classes), Oracle(3, classes)
     expected = [oracle.learn(P[:, i], int(y[i]), *row) for i, row in enumerate(zip(shares, weights, strict=True))]
-    value, p, _ = astuple(built.learn(P, y, weights if weighted else np.empty(0)))
+    value, p, *_ = astuple(built.learn(P, y, weights if weighted else np.empty(0)))
     assert_allclose(expected, p, rtol=1e-9, atol=1e-12)
     assert_array_equal(np.argmax(expected, axis=1), value)
     names = mixing.SLOPE, mixing.POOL, mixing.WEIGHT, mixing.FIGURE

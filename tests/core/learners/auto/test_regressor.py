@@ -74,7 +74,7 @@ def test_the_mixture_follows_its_equations(weighted):
     P[3, 100:] += 5.0
     S, weights = rng.uniform(0.5, 1.0, P.shape), rng.uniform(0.1, 3.0, 300) if weighted else np.ones(300)
     built = mixture("abcd")
-    value, _, std = astuple(built.learn(np.stack([P, S], axis=1), y, weights if weighted else np.empty(0)))
+    value, _, std, _ = astuple(built.learn(np.stack([P, S], axis=1), y, weights if weighted else np.empty(0)))
     expected, w = oracle(P, S, y, relative(weights))
     assert_allclose(expected[:, 0], value, rtol=1e-6)
     assert_allclose(expected[:, 1], std, rtol=1e-6)
@@ -86,7 +86,7 @@ def test_deviations_are_those_of_its_errors(noise, weight):
     """Also where it predicts far better than most of its experts, for labels that are far from 0, and heavy rows."""
     X = np.random.default_rng(1).normal(size=(3000, 3))
     y = X[:, 0] - X[:, 1] + noise * np.random.default_rng(2).normal(size=3000) + 20
-    value, _, std = astuple(learner().learn(X, y, None, np.full(3000, weight)))
+    value, _, std, _ = astuple(learner().learn(X, y, None, np.full(3000, weight)))
     assert 1.0 == pytest.approx(np.sqrt(np.mean(((value - y) / std)[1000:] ** 2)), rel=0.25)
 
 
