@@ -203,8 +203,6 @@ class Node:
     def __init__(self, where: Mapping[str, Any], timeout_s: float, connections_max: int) -> None:
         kind = where.get("connection_class", Connection)
         options = {name: value for name, value in where.items() if name != "connection_class"}
-        if issubclass(kind, SSLConnection):
-            options.setdefault("ssl_password", "")  # without one OpenSSL asks at the terminal and waits
         self._where: Callable[[], AbstractConnection] = partial(kind, **options)
         try:
             self._where()

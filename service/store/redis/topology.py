@@ -16,6 +16,7 @@ from contextvars import Context
 from typing import Any
 
 from redis import exceptions
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.cluster import ClusterNode, NodesManager
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
@@ -56,7 +57,7 @@ class Topology:
         self._known = {server: make(server) for server in {*slots} if server is not None}
         self.sole = self._known.get(slots[0] or ONLY) if len(slots) == 1 else None
         self._looking: asyncio.Task[None] | None = None
-        self._looked, self._turn, self._told = -math.inf, 0, False
+        self._looked, self._turn, self._told, self._closed = -math.inf, 0, False, False
 
     async def node(self, key: str | None) -> Node:
         """The server in charge of a key; None: any that is in charge of something. ``StoreDown`` if it is not known."""
@@ -100,6 +101,7 @@ class Topology:
 
     async def close(self) -> None:
         """Close every server's connections."""
+        self._closed = True
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait({self._looking})
@@ -117,7 +119,7 @@ class Topology:
     async def _look(self, tries: float) -> None:
         clock, slots = asyncio.get_running_loop().time, None
         while slots is None:
-            if tries <= 0:
+            if tries <= 0 or self._closed:  # the client library may have taken the cancellation for an error
                 return
             tries -= 1
             await asyncio.sleep(max(0.0, self._looked + LOOK_S - clock()))
@@ -162,11 +164,12 @@ async def _only(_: Iterable[ServerAddress]) -> Slots:
 
 def _sentinels(url: StoreUrl, timeout_s: float) -> Find:
     """Ask Sentinels for the primary of a service."""
-    own = _limited({**url.sentinel, "ssl": "connection_class" in url.sentinel}, timeout_s)
-    own.pop("connection_class", None)
+    own = _limited(url.sentinel, timeout_s)
 
     async def find(known: Iterable[ServerAddress]) -> Slots:
-        asked = Sentinel(url.seeds, sentinel_kwargs=own)  # type: ignore[no-untyped-call]
+        asked = Sentinel(())  # type: ignore[no-untyped-call]
+        for host, port in url.seeds:
+            asked.sentinels.append(Redis.from_pool(ConnectionPool(host=host, port=port, **own)))
         try:
             primary: ServerAddress = await asked.discover_master(url.service)
         finally:

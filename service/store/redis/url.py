@@ -18,6 +18,8 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from redis.asyncio.connection import parse_url
 
+from service.store.redis.tls import TlsConnection
+
 _SINGLE = ("redis", "rediss", "unix")
 _MANY = ("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 _PORT = {"sentinel": 26379, "cluster": 6379}
@@ -60,7 +62,8 @@ def _one(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     if parts.scheme != "unix" and not (parts.path.strip("/") or "0").isdecimal():
         raise ValueError("the database is not a number")
-    return dict(parse_url(url))
+    found = dict(parse_url(url))
+    return {**found, "connection_class": TlsConnection} if parts.scheme == "rediss" else found
 
 
 def _many(parts: SplitResult) -> StoreUrl:

@@ -11,13 +11,14 @@ from types import SimpleNamespace
 from unittest.mock import AsyncMock
 
 import pytest
-from redis.asyncio import SSLConnection
+import trustme
 
 from service.errors import StoreDown
 from service.store.redis import node
 from service.store.redis import topology as servers
 from service.store.redis.connection import Call, Connection
 from service.store.redis.redis_errors import reply_error
+from service.store.redis.tls import TlsConnection
 from service.store.redis.url import parse
 from tests.listening import listening
 from tests.service.store.test_connection import connected
@@ -230,8 +231,47 @@ def test_certificates_that_cannot_be_used_are_refused_at_the_start(scheme, tmp_p
     assert {""} == {*given}
 
 
+async def test_certificates_are_read_again_only_when_they_have_changed(tmp_path, monkeypatch):
+    """To read those of the system takes longer than a prediction; renewed ones are taken without a restart."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while words := await next_command(reader):
+                writer.write(f"{answers.get(words[0], '+OK')}\r\n".encode())
+
+    def issue() -> None:
+        ca = trustme.CA()
+        ca.cert_pem.write_to_path(str(tmp_path / "new.pem"))
+        (tmp_path / "new.pem").replace(trusted)
+        ca.issue_cert("127.0.0.1").configure_cert(served)
+
+    answers = {b"HELLO": "%1\r\n$5\r\nproto\r\n:3", b"SENTINEL": "*0", b"CLUSTER": "*0"}
+    made, trusted, served = [], tmp_path / "ca.pem", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issue()
+    monkeypatch.setattr(
+        ssl, "create_default_context", lambda: made.append(1) or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
+    async with listening(talk, tls=served) as port:
+        for scheme, path in (("rediss", ""), ("rediss+sentinel", "store"), ("rediss+cluster", "")):
+            made.clear()
+            async with connected(f"{scheme}://127.0.0.1:{port}/{path}?ssl_ca_certs={trusted}") as connection:
+                for _ in range(3):
+                    with contextlib.suppress(*servers._FAILED):  # these servers know neither a service nor slots
+                        await connection.topology._find([])
+                if scheme == "rediss":
+                    for quick in (False, True, False):
+                        assert b"OK" == (await connection.run([GET], quick=quick))[0]
+                        connection.topology.sole.renew()
+                        monkeypatch.setattr(node, "RENEW_S", 0.0)
+                    assert 1 == len(made)
+                    issue()
+                    await connection.one(GET)
+                    assert 2 == len(made)
+            assert len(made) == (2 if scheme == "rediss" else 0)
+
+
 SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
-TLS = {"connection_class": SSLConnection, "ssl_ca_certs": "/c.pem"}
+TLS = {"connection_class": TlsConnection, "ssl_ca_certs": "/c.pem"}
 
 
 @pytest.mark.parametrize(
