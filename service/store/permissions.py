@@ -5,7 +5,7 @@ from pathlib import Path
 
 from service.store import lua
 from service.store.keys import NOTHING
-from service.store.redis.connection import Call, Connection
+from service.store.redis.connection import Connection
 
 _SOURCES = [path.read_text() for path in Path(lua.__file__).parent.glob("*.lua")]
 _COMMANDS = sorted({command for source in _SOURCES for command in re.findall(r"\bcall\('([A-Z]+)'", source)})
@@ -13,5 +13,6 @@ _REFUSED = lua.script("refused")
 
 
 async def refused_commands(connection: Connection) -> list[str]:
-    """The commands of the scripts that the store's user may not run, or that are renamed; in a cluster, at one node."""
-    return [command.decode() for command in await connection.one(Call(_REFUSED, (NOTHING,), _COMMANDS))]
+    """The commands of the scripts that the user may not run at some server in charge, or that are renamed there."""
+    found = await connection.everywhere(_REFUSED, NOTHING, *_COMMANDS)
+    return sorted({command.decode() for refused in found for command in refused})

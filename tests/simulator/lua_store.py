@@ -181,6 +181,8 @@ class LuaStore:
         return sorted(within)
 
     def _zadd(self, key: str, *flat: bytes) -> int:
+        if flat[0] == b"XX":  # only what is there, which the scripts ask of nothing
+            return 0
         held = self.data.scores.setdefault(key, {})
         before = len(held)
         held.update({member: float(score) for score, member in zip(flat[::2], flat[1::2], strict=True)})

@@ -182,7 +182,12 @@ end
 if not adds then return nothing_added(0, 0, segments, head) end
 local entries, complete = read(head, tonumber(ARGV[9]), 1e9)
 
--- The first write, and the only one that can fail: once a script has written, the server refuses it nothing.
+-- These writes change nothing, and they and XADD are the only ones that can fail: once a script has written, the server
+-- refuses it nothing for lack of room, and what its user may not run is refused here. (What clears up comes last.)
+call('HSET', KEYS[1], 'uid', meta[3])
+if #remember > 0 then call('ZADD', seen_due, 'XX', 0, '') end
+if #states > 0 then call('PERSIST', KEYS[7]) end
+if #done > 0 then call('HDEL', KEYS[5], '') call('ZREM', KEYS[6], '') end
 local added = redis.pcall('XADD', log, entry_id(made), unpack(fields))
 if type(added) == 'table' and added.err then return added end
 call('HSET', KEYS[1], 'version', string.format('%.0f', made), 'uid', ARGV[6], 'updated', string.format('%.0f', now),
@@ -195,8 +200,6 @@ for i = 1, #states do
   call('HSET', KEYS[7], string.format('%.0f-%d', made, states[i]), digest)
 end
 
-if #forgotten > 0 then call('HDEL', KEYS[1], unpack(forgotten)) end
-if #dated > 0 then call('HSET', KEYS[1], unpack(dated)) end
 in_parts(remember, function(from, to) call('HSET', seen, unpack(remember, from, to)) end)
 in_parts(dues, function(from, to) call('ZADD', seen_due, unpack(dues, from, to)) end)
 if #done > 0 then
@@ -204,6 +207,8 @@ if #done > 0 then
   call('ZREM', KEYS[6], unpack(done))
   call('ZREM', (string.gsub(KEYS[6], 'pending_due$', 'labels_due')), unpack(done))
 end
+if #dated > 0 then call('HSET', KEYS[1], unpack(dated)) end
+if #forgotten > 0 then call('HDEL', KEYS[1], unpack(forgotten)) end
 -- An append that adds ids or settles predictions removes some expired ones; the sweeper removes the rest.
 if #remember > 0 then sweep(seen, seen_due, 2 * most + #remember) end
 if #done > 0 then count_expired(KEYS[1], sweep(KEYS[5], KEYS[6], most)) end

@@ -5,6 +5,7 @@ local function sweep(hash, due, limit)
     local part = math.min(most, limit - swept)
     local old = call('ZRANGEBYSCORE', due, '-inf', string.format('%.0f', now), 'LIMIT', 0, part)
     if #old > 0 then
+      call('ZREM', due, '')  -- both or none, if the user may not run one of them
       call('HDEL', hash, unpack(old))
       call('ZREM', due, unpack(old))
     end

@@ -191,6 +191,13 @@ class Connection:
             return [0] * len(channels)
         return [sum(counts) for counts in zip(*(answer[0][1::2] for answer in answers), strict=True)]
 
+    async def everywhere(self, script: Script, *args: str) -> list[Any]:
+        """The answers of all reachable servers in charge to a script without keys."""
+        answers = await self._told(("SCRIPT", "LOAD", script.source), ("EVALSHA", script.sha, 0, *args))
+        if answers is None:
+            raise translated(exceptions.ResponseError("NOPERM"))
+        return [answer for _, answer in answers]
+
     async def close(self) -> None:
         """Abandon the calls in flight and close every connection."""
         await self.topology.close()
