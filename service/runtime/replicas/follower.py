@@ -27,7 +27,7 @@ GATHER_S = 0.005  # how long a notice waits for the replica's own next append, w
 READS_MAX = 16  # models that read on in their logs at the same time
 SWEEP_S = 1.0  # pause between two steps of the sweep
 SWEEP_MODELS = 500  # models compared in one step; all loaded ones in turn
-AGAIN_S = 0.2  # pause before the connection for notices is made again; doubled each time it received nothing
+AGAIN_S = 0.2  # pause before the connection for notices is made again; doubled each time it did not last
 AGAIN_S_MAX = 5.0
 
 
@@ -53,13 +53,13 @@ class Follower:
     # ---------------------------------------------------------------- notices
 
     async def _listen(self) -> None:
-        backoff = Backoff(AGAIN_S, AGAIN_S_MAX)
+        backoff, clock = Backoff(AGAIN_S, AGAIN_S_MAX), asyncio.get_running_loop().time
         while True:
-            heard_before = self._notices.heard
+            heard_before, began = self._notices.heard, clock()
             try:
                 await self._notices.listen(self.on_notice, self._on_subscribed)
             except Unavailable as error:
-                if self._notices.heard > heard_before:
+                if self._notices.heard > heard_before and clock() > began + AGAIN_S_MAX:
                     backoff.reset()
                 if backoff.first:
                     logger.warning(

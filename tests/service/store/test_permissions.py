@@ -1,5 +1,6 @@
 """A store whose user lacks a right that the scripts need: nothing is appended, since half of it would stay behind."""
 
+import asyncio
 from unittest.mock import AsyncMock
 
 import pytest
@@ -108,6 +109,18 @@ async def test_a_service_appends_nothing_before_it_may_do_all_of_it(start, store
         assert rows + 1 == (await api.post(f"{path}/feedback", ROW))["rows"]
         await admin.ask(("ACL", "SETUSER", "low", "-zadd"))
         api.engine.committer.hold()  # as when the store went away
+    await admin.close()
+
+
+async def test_notices_that_never_arrive_are_logged_once(start, store_url, caplog):
+    """A user without the right to listen costs neither a line nor a connection at each attempt."""
+    admin = Connection(store_url, 5.0)
+    api = await start(redis_url=await user(admin, store_url, "~*", "resetchannels"))
+    await api.learnt()
+    told = "keeps models current: the store's user lacks a permission"
+    await until(lambda: told in caplog.text)
+    await asyncio.sleep(1)
+    assert 1 == caplog.text.count(told)
     await admin.close()
 
 
