@@ -38,6 +38,7 @@ def configure(level: str, form: LogFormat, access: bool, stream: TextIO | None =
     handler.setFormatter(_formatter(form, stream.isatty()))
     wanted = getattr(logging, level.upper())
     root = logging.getLogger()
+    handler.addFilter(_no_lost_connection)
     root.handlers[:] = [handler]
     root.setLevel(max(wanted, logging.INFO))
     for name in OURS:
@@ -64,6 +65,12 @@ def _formatter(form: LogFormat, colors: bool) -> logging.Formatter:
     else:
         last.append(structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0))
     return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=first, processors=last, pass_foreign_args=True)
+
+
+def _no_lost_connection(record: logging.LogRecord) -> bool:
+    """Drop uvloop's traceback of a TLS connection that broke while it was written to: its user says what that means."""
+    broke = record.name == "asyncio" and record.getMessage().startswith("Fatal error on SSL protocol")
+    return not (broke and record.exc_info and isinstance(record.exc_info[1], RuntimeError))
 
 
 def _ordered(_: Any, __: str, event: Event) -> Event:

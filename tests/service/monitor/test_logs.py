@@ -104,6 +104,14 @@ def test_an_exception_is_shown_without_its_text(said):
     assert line["exception"].endswith("KeyError")
 
 
+def test_a_lost_tls_connection_is_no_error(said):
+    """The event loop logs one that broke while it was written to like a bug of its own; other errors stay."""
+    for error in (RuntimeError(), ValueError()):
+        logging.getLogger("asyncio").error("Fatal error on SSL protocol\nprotocol: <x>", exc_info=error)
+    (line,) = lines(said)
+    assert "ValueError" in line["exception"]
+
+
 async def test_lines_of_a_request(api, said, monkeypatch):
     """Whatever is logged while it is answered has its id, its model and its trace; the answer is logged as well."""
     path = await api.shared()
