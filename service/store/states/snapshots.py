@@ -76,11 +76,18 @@ class Snapshots:
         keys = ModelKeys(name, incarnation)
         try:
             await self._send_pieces(keys, info, blob)
-            return await self._publish(keys, info, keep, guard)
-        except Unavailable:  # the pieces would take up scarce room for an hour
-            with suppress(Unavailable):
-                await self._connection.one(Call(_DROP, (keys.snapshots, keys.chunks(info.version)), (info.version,)))
+            written = await self._publish(keys, info, keep, guard)
+        except Unavailable:
+            await self._drop_pieces(keys, info)
             raise
+        if not written.held:
+            await self._drop_pieces(keys, info)
+        return written
+
+    async def _drop_pieces(self, keys: ModelKeys, info: SnapshotInfo) -> None:
+        """Remove the pieces of a snapshot that is not published: they would take up scarce room for an hour."""
+        with suppress(Unavailable):
+            await self._connection.one(Call(_DROP, (keys.snapshots, keys.chunks(info.version)), (info.version,)))
 
     async def _publish(self, keys: ModelKeys, info: SnapshotInfo, keep: int, guard: bool) -> Written:
         what = (info.version, info.uid, msgspec.json.encode(info), info.bytes, pieces.count(info.bytes), info.digest)
