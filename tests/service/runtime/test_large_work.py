@@ -24,6 +24,7 @@ OWN_THREADS = {
     ("service/runtime/threads.py", "load_algorithm", "asyncio.to_thread"),  # always long: kernels are loaded
     ("service/api/models/effects.py", "show_effects", "asyncio.to_thread"),  # always long: up to 256 rows are explained
     ("service/api/models/state.py", "import_state", "asyncio.to_thread"),  # a state of any size may load them
+    ("service/runtime/copies.py", "create", "asyncio.to_thread"),  # likewise
     ("service/store/states/pieces.py", "gather", "asyncio.to_thread"),  # always a whole state
     ("service/api/http/keys.py", "run", "asyncio.to_thread"),  # a disk that does not answer
     ("service/pages/api_pages.py", "document", "asyncio.to_thread"),  # half a second, once
@@ -43,6 +44,8 @@ GIVEN_TO_THREADS = {
     ("service/runtime/rows/ids.py", "digest", "hashlib.blake2b"),
     ("service/store/log/codec.py", "digest_of", "hashlib.blake2b"),
     ("service/api/models/state.py", "_config", "save.from_bytes"),
+    ("service/runtime/copies.py", "_imported", "save.from_bytes"),
+    ("service/runtime/copies.py", "_made", "save.to_bytes"),
     ("service/api/models/effects.py", "_document", "save.from_bytes"),
     ("service/store/states/pieces.py", "digest", "blake2b"),
     ("service/api/models/weights.py", "_linear", "read.weights"),
