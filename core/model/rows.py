@@ -61,12 +61,14 @@ def predicted_by(learner_id: str, returned: Returned, *, or_returned: bool) -> l
     ``or_returned``: whether the returned prediction replaces one that the learner did not make.
     """
     own = [None if one is None else one.made_by(learner_id) for one in returned]
-    if or_returned:  # those were made by a learner that may have other lags
-        both = zip(own, returned, strict=True)
-        own = [
-            replace(one, lags=None, past=None) if found is None and one is not None else found for found, one in both
-        ]
+    if or_returned:
+        return [_foreign(one) if found is None else found for found, one in zip(own, returned, strict=True)]
     return own
+
+
+def _foreign(one: ServedPrediction | None) -> ServedPrediction | None:
+    """Another learner's prediction: that one may have other lags and has counted other rows, if any."""
+    return one and replace(one, lags=None, past=None, scored=None if one.scored else one.scored)
 
 
 def count_unknown(counts: dict[str, int], space: Space, raw: Floats) -> None:

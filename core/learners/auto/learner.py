@@ -136,6 +136,7 @@ class Auto(Nested):
         told, returned = NONE_TOLD, None
         if past is not None:
             told, returned = map(np.ascontiguousarray, np.split(past, [1 + len(self._recipes)], axis=1))
+            returned = returned if returned.shape[1] else None  # only the last label is known
         sets = self.columns.of(X, numbers, returned)
         mixed = self._mixed([team.learn(sets, y, numbers, weights, told) for team in self._teams], y, weights)
         if self._rests and self.rows % self._chunk == 0:
@@ -207,7 +208,7 @@ class Auto(Nested):
         E, L = len(self._recipes), 0 if self.columns.history is None else self.columns.history.width
         found = np.full((len(kept), E + L), np.nan)
         for row, own in enumerate(kept):
-            if own is not None and len(own) in {E, E + L}:
+            if own is not None and len(own) in {E, E + L} and not np.isnan(own).any():
                 found[row, E : E + 1] = BEFORE_ALL
                 found[row, : len(own)] = own
         return found

@@ -14,7 +14,7 @@ from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
 from core.model import save
 from core.model.class_answers import ClassAnswers
-from core.model.rows import BlockRows
+from core.model.rows import BlockRows, predicted_by
 from tests.benchmarks.streams import generators
 from tests.core.twin import Fed
 
@@ -247,3 +247,13 @@ def test_one_mistyped_label_draws_no_answers(algorithm, name):
     assert (after.value == len(names) - 1).mean() < 0.01
     assert after.probabilities[:, -1].mean() < 10 / ROWS
     assert right(after, names, labels) > right(before, names, labels) - 0.02
+
+
+@pytest.mark.parametrize("scored", [0, 7])
+def test_what_another_learner_counted_or_kept_is_not_used(scored):
+    """Its prediction is scored; that no row had been learned is true for both."""
+    told = ServedPrediction(1.5, lags=(1.0,), by="other", scored=scored, past=(2.0,))
+    assert [told] == predicted_by("other", [told], or_returned=True)
+    assert [None, None] == predicted_by("own", [told, None], or_returned=False)
+    foreign = ServedPrediction(1.5, by="other", scored=None if scored else 0)
+    assert [foreign, None] == predicted_by("own", [told, None], or_returned=True)

@@ -199,3 +199,29 @@ def test_any_scale_of_labels(scale):
     y = X @ [1.0, -1.0] + X[:, 0] * X[:, 1]
     predicted = learner(2).learn(X, scale * y).value / scale
     assert ((predicted - y)[100:] ** 2).mean() < 0.5 * y.var()
+
+
+def test_rows_of_which_only_the_last_label_is_known_leave_the_same_bits():
+    """As rows with numbers and lag columns that are unknown: nothing is read that is not there."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    short, long = learner(), learner()
+    for at in range(200):
+        past = np.full((1, 1 + long.returned_past([None]).shape[1]), np.nan)
+        past[0, 0] = y[at - 2] if at > 1 else 0.0
+        np.full(8, 1e6)  # what memory that is free again may hold
+        for one, told in ((short, past[:, :1]), (long, past)):
+            one.learn(X[at : at + 1], y[at : at + 1], None, None, told)
+    arrays, _ = short.to_arrays()
+    for name, expected in long.to_arrays()[0].items():
+        np.testing.assert_array_equal(expected, arrays[name], err_msg=name)
+
+
+@pytest.mark.parametrize("spoiled", [0, 2, 5])
+def test_a_past_that_is_not_all_numbers_is_not_used(spoiled):
+    """It counts as unknown."""
+    one = learner()
+    kept = np.ones(one.returned_past([None]).shape[1])
+    assert np.isfinite(one.returned_past([tuple(kept)])).all()
+    kept[spoiled] = np.nan
+    assert np.isnan(one.returned_past([tuple(kept)])).all()
