@@ -9,9 +9,9 @@ For each row that both predicted, before its label arrived,
 so that above 0 the second one is better. The scale of a regression is known after 10 labels that are not all equal;
 errors of more than two deviations of the labels count as two. The interval is a confidence sequence
 (core.metrics.confidence_sequence) of the mean of D, which holds at all rows at once. It needs d = D / C in [-1, 1].
-For classes C is 1. For numbers C = 4^k b_0 with an integer k and the b of the first row with a difference. There is a
-sequence for each k, of D clipped to [-C, C]; with the share 2 / (3 (|k| + 1) (|k| + 2)) of alpha all of them hold
-simultaneously. The one in use has the least C that has clipped no D so far; when C grows, the sums are rescaled. Its
+For classes C is 1. For numbers C = 2^k b_0 is the least one that no b has exceeded so far, with k >= 0 and b_0 the b of
+the first compared row: there is a sequence for each k, of D clipped to [-C, C], and with the share 1 / ((k + 1)(k + 2))
+of alpha all of them hold simultaneously. When C grows, the sums are rescaled. Its
 
     V = max( sum of d^2,  n / L times the variance of the sums of d over batches of L rows, L = 32, 256, 1024 )
 
@@ -42,24 +42,22 @@ NO_NUMBERS = np.empty(0)  # the labels of a classification, which are not needed
 
 _ROWS, _SUM, _SQUARES, _LABELS, _MEAN, _VAR, _BATCHES = 0, 1, 2, 3, 4, 5, 6
 _GAIN = _BATCHES + 2 * len(BATCHES)
-_FIRST, _UNIT = _GAIN + 1, _GAIN + 2  # b_0 and C of a regression; 0 before its first difference
+_FIRST, _UNIT = _GAIN + 1, _GAIN + 2  # b_0 and C of a regression; 0 before its first compared row
 _SCALARS = _GAIN + 3
 
 
 @njit(cache=True)
-def _fit(s: Floats, bound: float, size: float) -> None:
-    """Make C at least the size of a difference that is not 0; powers of 2 rescale without rounding."""
+def _fit(s: Floats, bound: float) -> None:
+    """Make C at least b; powers of 2 rescale without rounding."""
     if s[_UNIT] == 0.0:
         s[_FIRST] = s[_UNIT] = bound
-        while 0.25 * s[_UNIT] >= size:
-            s[_UNIT] *= 0.25
-    while s[_UNIT] < size:
-        s[_UNIT] *= 4.0
-        s[_SUM] *= 0.25
-        s[_SQUARES] *= 0.0625
+    while s[_UNIT] < bound:
+        s[_UNIT] *= 2.0
+        s[_SUM] *= 0.5
+        s[_SQUARES] *= 0.25
         for k in range(len(BATCHES)):
-            s[_BATCHES + 2 * k] *= 0.25
-            s[_BATCHES + 2 * k + 1] *= 0.0625
+            s[_BATCHES + 2 * k] *= 0.5
+            s[_BATCHES + 2 * k + 1] *= 0.25
 
 
 @njit(f"void({NUMBERS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, f8[::1])", cache=True)
@@ -77,8 +75,8 @@ def _absorb(first: Floats, second: Floats, truth: Floats, s: Floats) -> None:
         if bound == 0.0 or np.isnan(first[i]) or np.isnan(second[i]):
             continue
         d = min(first[i], bound) - min(second[i], bound)
-        if truth.shape[0] and d != 0.0:
-            _fit(s, bound, abs(d))
+        if truth.shape[0]:
+            _fit(s, bound)
             d /= s[_UNIT]
         s[_ROWS] += 1.0
         s[_SUM] += d
@@ -143,8 +141,8 @@ class PairedDifference(Holder):
         first, unit = self.scalars[[_FIRST, _UNIT]].tolist()
         if not (self.scalars[_LABELS] and first and unit):
             return of
-        k = abs(round(0.5 * (math.log2(unit) - math.log2(first))))
-        return 1.5 * of * (k + 1) * (k + 2)
+        k = round(math.log2(unit) - math.log2(first))
+        return of * 0.5 * (k + 1) * (k + 2)
 
     def favours_second(self, of: int = 1) -> bool:
         """Whether the second learner is better after enough rows, not by chance; ``of`` simultaneous differences."""
