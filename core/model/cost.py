@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
+from typing import Any
 
 from core.config.challengers import challenging
 from core.config.changes import CATEGORIES
+from core.drift.detector import detector_bytes
 from core.entry import Challenge, Configure, Overlap, Reset, Restore, Rows, Segment, Switch
 from core.features import Schema
 from core.features.feature import width_of
@@ -20,11 +23,13 @@ ROW_FLOPS = 400.0
 """Cost of learning, scoring and answering a row in addition to its learner, in floating-point operations."""
 LOAD_BYTES = 10**7  # assumed cost of importing the kernels of an algorithm, in bytes: some hundredths of a second
 BUILD_FLOPS = 20.0  # cost of building or loading one byte of a state, in floating-point operations
+FEW_FLOPS, FEW_NUMBERS = 5e4, 10_000
+"""A row of so few operations, or so few rows x classes x columns, are cheap even if each row brings a class."""
 
 
-def flops_to_predict(parts: LearnerParts, rows: int) -> float:
-    """Operations of predicting, or of learning, some rows by one learner."""
-    switching, classes = parts.switching, len(parts.answers.seen.labels)
+def flops_to_predict(parts: LearnerParts, rows: int, new: int = 0) -> float:
+    """Operations of predicting, or of learning, some rows by one learner; ``new``: classes that they bring."""
+    switching, classes = parts.switching, len(parts.answers.seen.labels) + new
     now = switching.now
     steady = now is None or now.recovery is None
     width = 1 if now is None else now.schema.width
@@ -55,7 +60,9 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
     """Operations of applying some segments."""
     first = segments[0]
     if len(segments) == 1 and isinstance(first, Rows) and model.own.switching.now is not None:
-        return flops_to_learn(model, len(first.X))
+        rows = len(first.X)
+        flops = flops_to_learn(model, rows)
+        return flops if rows == 1 and flops < FEW_FLOPS else flops + _flops_of_classes(model, segments, rows)
     learned = mapped = built = 0
     solved = False
     for segment in segments:
@@ -70,6 +77,24 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
     flops = BUILD_FLOPS * built
     for parts in model.learners:
         flops += _flops_of_rows(parts, learned, mapped, solved)
+    return flops + _flops_of_classes(model, segments, learned)
+
+
+def _flops_of_classes(model: Model, segments: Sequence[Segment], rows: int) -> float:
+    """What these rows cost in addition because of the classes that they bring: each one copies the arrays of all."""
+    now, seen = model.own.switching.now, model.own.answers.seen
+    if now is None or model.own.regression:
+        return 0.0
+    known, width = len(seen), now.schema.width
+    if rows * (known + rows) * width <= FEW_NUMBERS:
+        return 0.0
+    labels: list[Any] = [*chain.from_iterable(each.y for each in segments if isinstance(each, Rows))]
+    if seen.knows(labels):
+        return 0.0
+    new, flops = len({label for label in labels if seen.index(label) < 0}), 0.0
+    for parts in model.learners:
+        copied = detector_bytes(parts.config.watch.tests, width, known + new, False) + 8 * width * (known + new)
+        flops += new * copied + flops_to_predict(parts, rows, new) - flops_to_predict(parts, rows)
     return flops
 
 
@@ -98,8 +123,8 @@ def _bytes_to_build(model: Model, segment: Segment) -> int:
     """Bytes of state that applying a segment builds, besides the cost of its rows: a part of the model, or all."""
     match segment:
         case Rows() if segment.features is not None:
-            width = width_of(segment.features)
-            return sum(config.state_bytes(width) for config in model.configs)
+            width, classes = width_of(segment.features), 0 if model.own.regression else len({*segment.y})
+            return sum(config.state_bytes(width, max(2, classes)) for config in model.configs)
         case Restore():
             return len(segment.state)
         case Reset():

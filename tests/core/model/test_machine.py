@@ -200,6 +200,25 @@ def test_the_cost_of_an_entry_grows_with_its_size():
         assert least < cost.flops_to_apply(model, [segment]) < most
 
 
+def test_rows_that_bring_classes_cost_more():
+    """Each new class copies the arrays of all: many to a wide model are not cheap, in one request or in several."""
+    names = [f"x{column}" for column in range(300)]
+    model = machine({"algorithm": "odm", "task": "classification"}, features=names)
+    X, many = np.zeros((100, 300)), [f"c{k}" for k in range(100)]
+
+    def cost_of(*labels):
+        return cost.flops_to_apply(model, [segment(model.feedback_schema, X[: len(own)], own) for own in labels])
+
+    copied = 100 * model.own.config.state_bytes(300, 100) / 10
+    assert copied < cost_of(many) < 100 * copied
+    assert 4e6 < cost_of(*([label] for label in many))
+    learn(model, X, many)
+    known = cost_of(many)
+    assert cost_of(["new"]) - cost_of(["c0"]) > 300 * 80 * 100
+    assert copied + known < cost_of([f"d{k}" for k in range(100)])
+    assert known == cost_of(many[:50], many[50:])
+
+
 def test_a_state_is_read_into_one_learner(monkeypatch):
     """Loading builds no second learner from the configuration, which would double the memory of a large model."""
     state, made, build = save.to_bytes(machine(RLS)), [], Dfop.__init__
