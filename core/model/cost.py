@@ -48,11 +48,11 @@ def flops_to_keep(model: Model) -> float:
     return sum([flops_to_predict(parts, 1) for parts in model.learners])
 
 
-def flops_to_learn(model: Model, rows: int) -> float:
-    """Operations of applying some rows."""
-    flops = _flops_of_rows(model.own, rows)
+def flops_to_learn(model: Model, rows: int, mapped: int = 0, solved: bool = False) -> float:
+    """Operations of applying some rows, of learning a mapping from unlabelled ones, and of solving it."""
+    flops = _flops_of_rows(model.own, rows, mapped, solved)
     for one in model.challengers.values():
-        flops += _flops_of_rows(one.parts, rows)
+        flops += _flops_of_rows(one.parts, rows, mapped, solved)
     return flops
 
 
@@ -62,22 +62,32 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
     if len(segments) == 1 and isinstance(first, Rows) and model.own.switching.now is not None:
         rows = len(first.X)
         flops = flops_to_learn(model, rows)
-        return flops if rows == 1 and flops < FEW_FLOPS else flops + _flops_of_classes(model, segments, rows)
+        if rows == 1 and flops < FEW_FLOPS and first.outside is None and first.served is None:
+            return flops
+        return flops + _flops_of_classes(model, segments, rows) + _flops_to_compare(model, [first])
     learned = mapped = built = 0
-    solved = False
+    solved, compared = False, list[Rows]()
     for segment in segments:
         if isinstance(segment, Rows):
             learned += len(segment.X)
+            if segment.outside is not None or segment.served is not None:
+                compared.append(segment)
             if model.own.switching.now is not None:  # rows build nothing in a model that has a space
                 continue
         elif isinstance(segment, Overlap):
             mapped += len(segment.X)
         solved = solved or isinstance(segment, Switch)
         built += _bytes_to_build(model, segment)
-    flops = BUILD_FLOPS * built
-    for parts in model.learners:
-        flops += _flops_of_rows(parts, learned, mapped, solved)
-    return flops + _flops_of_classes(model, segments, learned)
+    flops = BUILD_FLOPS * built + flops_to_learn(model, learned, mapped, solved)
+    return flops + _flops_of_classes(model, segments, learned) + _flops_to_compare(model, compared)
+
+
+def _flops_to_compare(model: Model, rows: Sequence[Rows]) -> float:
+    """What the first predictions of a model outside cost in addition: an import, unless that has been done."""
+    if not rows or model.outside is not None or loaded():
+        return 0.0
+    sent = any(one.outside is not None or (one.served and one.served.outside is not None) for one in rows)
+    return BUILD_FLOPS * LOAD_BYTES if sent else 0.0
 
 
 def _flops_of_classes(model: Model, segments: Sequence[Segment], rows: int) -> float:
@@ -86,7 +96,7 @@ def _flops_of_classes(model: Model, segments: Sequence[Segment], rows: int) -> f
     if now is None or model.own.regression:
         return 0.0
     known, width = len(seen), now.schema.width
-    if rows * (known + rows) * width <= FEW_NUMBERS:
+    if rows * (known + rows) * width <= FEW_NUMBERS or 0 < known == len(model.config.labels or ()):
         return 0.0
     labels: list[Any] = [*chain.from_iterable(each.y for each in segments if isinstance(each, Rows))]
     if seen.knows(labels):
@@ -99,7 +109,7 @@ def _flops_of_classes(model: Model, segments: Sequence[Segment], rows: int) -> f
 
 
 def _flops_of_rows(parts: LearnerParts, learned: int, mapped: int = 0, solved: bool = False) -> float:
-    """Operations of learning rows, of learning a mapping from unlabelled rows, and of solving it."""
+    """As ``flops_to_learn``, by one learner."""
     flops, now = flops_to_predict(parts, learned) + ROW_FLOPS * learned, parts.switching.now
     if now is None or now.recovery is None:  # checked first: isinstance is slow for a class with an abstract base
         return flops

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 ENTRIES_MAX = 1000  # most entries read in one round trip
 TURN_ENTRIES = 16  # small entries that are applied before others have a turn
-CHALLENGERS = b"challengers"  # occurs somewhere in the state of every model with challengers
+COMPARED = (b"challengers", b"outside")  # one occurs somewhere in the state of every model that is compared
 LOADS_MAX = 4  # models loaded at the same time; each takes memory that the budget does not count yet
 LARGE_LOADS_MAX = LOADS_MAX - 1  # of these, models with large states, which may take seconds: small ones need not wait
 ATTEMPTS_MAX = 10  # how often a load is tried when the snapshots change under it
@@ -178,8 +178,8 @@ class Loader:
 
     async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
         blob = await self.store.snapshots.read(meta.name, meta.incarnation, info)
-        # The model's algorithm has been imported; its challengers' may not have been, and only the state names them.
-        size = len(blob) if len(blob) > THREAD_BYTES or CHALLENGERS not in bytes(blob) else THREAD_BYTES + 1
+        # The model's algorithm has been imported; its challengers', and what compares, may not have been.
+        size = THREAD_BYTES + 1 if any(name in bytes(blob) for name in COMPARED) else len(blob)
         model, stamp = await in_thread_if_large(size, save.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it belongs to another model or version")

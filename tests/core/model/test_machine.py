@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from core.config import Config
-from core.entry import Entry, Outcome, Reset, Restore, Rows, Switch
+from core.entry import Entry, Outcome, Reset, Restore, Rows, ServedPrediction, Switch
 from core.features import Feature, Schema
 from core.learners.dfop.learner import Dfop
 from core.model import Model, cost, save
@@ -217,6 +218,21 @@ def test_rows_that_bring_classes_cost_more():
     assert cost_of(["new"]) - cost_of(["c0"]) > 300 * 80 * 100
     assert copied + known < cost_of([f"d{k}" for k in range(100)])
     assert known == cost_of(many[:50], many[50:])
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_the_first_prediction_of_a_model_outside_costs_an_import(tracked, monkeypatch):
+    """SciPy's, unless it is there; sent with the label, or with the row that was tracked."""
+    model, y = machine(RLS), np.zeros(1)
+    own, both = ServedPrediction(0.0), ServedPrediction(0.0, outside=1.0)
+    plain = segment(model.feedback_schema, np.zeros((1, D)), y, served=own if tracked else None)
+    with_it = replace(plain, served=both) if tracked else replace(plain, outside=y)
+    for there in (False, True):
+        monkeypatch.setattr(cost, "loaded", lambda found=there: found)
+        for others in ((), (plain,)):
+            first, known = (cost.flops_to_apply(model, [*others, one]) for one in (with_it, plain))
+            assert (first > 1e8) == (not there)
+            assert known < 1e5
 
 
 def test_a_state_is_read_into_one_learner(monkeypatch):

@@ -14,6 +14,7 @@ from core.features.labels import distinct
 from core.learners.algorithm import LOADED, Algorithm
 from core.learners.catalogue import ALGORITHMS, find
 from core.model import LATER as WITH_THE_FIRST_MODEL
+from core.model import save
 from service.first_run.kernels import Kernels
 from service.runtime.threads import LARGE_THREADS
 from service.store.log import codec
@@ -121,6 +122,19 @@ async def test_kernels_of_a_first_model_are_loaded_in_a_thread(api, start, threa
     assert 201 == answer.status_code
     assert parsed[0] is not threading.main_thread()
     assert find("vigo").loaded
+
+
+async def test_a_model_that_is_compared_is_read_in_a_thread(api, start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading its first comparison imports SciPy's functions; others are read where they are."""
+    used, read = list[threading.Thread](), save.from_bytes
+    monkeypatch.setattr(save, "from_bytes", lambda blob: used.append(threading.current_thread()) or read(blob))
+    for more in ({}, {"served": "DOWN"}):
+        path = await api.new(VIGO)
+        await api.post(f"{path}/feedback", {"features": {"a": 1.0, "b": 2.0}, "label": "UP", **more})
+        await api.post(f"{path}/snapshots", status=201)
+        used.clear()
+        await (await start()).get(f"{path}/metrics", params={"consistency": "strong"})
+        assert [not more] == [thread is threading.main_thread() for thread in used]
 
 
 async def test_a_conflict_with_a_model_of_another_algorithm_loads_that_in_a_thread(api, start, threads) -> None:
