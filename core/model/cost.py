@@ -21,6 +21,7 @@ from core.switching.phases import mapping_bytes
 EXPERTS = 3  # models that learn in parallel after a change of features
 ROW_FLOPS = 400.0
 """Cost of learning, scoring and answering a row in addition to its learner, in floating-point operations."""
+OUTSIDE_FLOPS = 1e4  # cost of scoring a prediction of a model outside, which is done row by row
 LOAD_BYTES = 10**7  # assumed cost of importing the kernels of an algorithm, in bytes: some hundredths of a second
 BUILD_FLOPS = 20.0  # cost of building or loading one byte of a state, in floating-point operations
 FEW_FLOPS, FEW_NUMBERS = 5e4, 10_000
@@ -53,7 +54,7 @@ def flops_to_learn(model: Model, rows: int, mapped: int = 0, solved: bool = Fals
     flops = _flops_of_rows(model.own, rows, mapped, solved)
     for one in model.challengers.values():
         flops += _flops_of_rows(one.parts, rows, mapped, solved)
-    return flops
+    return flops if model.outside is None else flops + OUTSIDE_FLOPS * rows
 
 
 def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
@@ -83,11 +84,12 @@ def flops_to_apply(model: Model, segments: Sequence[Segment]) -> float:
 
 
 def _flops_to_compare(model: Model, rows: Sequence[Rows]) -> float:
-    """What the first predictions of a model outside cost in addition: an import, unless that has been done."""
-    if not rows or model.outside is not None or loaded():
+    """What the first predictions of a model outside cost in addition; an import, too, unless that has been done."""
+    if not rows or model.outside is not None:
         return 0.0
-    sent = any(one.outside is not None or (one.served and one.served.outside is not None) for one in rows)
-    return BUILD_FLOPS * LOAD_BYTES if sent else 0.0
+    sent = [one for one in rows if one.outside is not None or (one.served and one.served.outside is not None)]
+    flops = OUTSIDE_FLOPS * sum(len(one.X) for one in sent)
+    return flops if loaded() or not sent else flops + BUILD_FLOPS * LOAD_BYTES
 
 
 def _flops_of_classes(model: Model, segments: Sequence[Segment], rows: int) -> float:

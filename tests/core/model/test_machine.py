@@ -235,6 +235,17 @@ def test_the_first_prediction_of_a_model_outside_costs_an_import(tracked, monkey
             assert known < 1e5
 
 
+def test_rows_with_predictions_of_a_model_outside_cost_more():
+    """They are scored one by one: some hundred take as long as thousands of others; so do all rows after the first."""
+    model, X, y = machine(RLS), np.zeros((500, D)), np.zeros(500)
+    plain = segment(model.feedback_schema, X, y)
+    monitored = replace(plain, outside=y)
+    assert 10 * cost.flops_to_apply(model, [plain]) < cost.flops_to_apply(model, [monitored])
+    apply(model, Entry(1, 0, (monitored,)))
+    for one in (plain, monitored):
+        assert 4e6 < cost.flops_to_apply(model, [one])
+
+
 def test_a_state_is_read_into_one_learner(monkeypatch):
     """Loading builds no second learner from the configuration, which would double the memory of a large model."""
     state, made, build = save.to_bytes(machine(RLS)), [], Dfop.__init__
