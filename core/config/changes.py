@@ -21,7 +21,7 @@ from core.contract import Label
 from core.drift.outbox import OnDrift
 from core.features.feature import Feature, GivenLabel, Missing
 from core.features.labels import LabelSet, clashes, distinct, same
-from core.problems import Checked, Invalid, Problem, refuse, suggestion
+from core.problems import PROBLEMS_MAX, Checked, Invalid, Problem, refuse, suggestion
 
 LABELS, CATEGORIES, RETIRED = "add_labels", "add_categories", "retire_labels"
 """Fields that list values: new ones of ``labels``, new categories of features in use, labels that have vanished."""
@@ -93,8 +93,9 @@ def changed(config: Config, asked: Mapping[str, Any], retired: int = 0) -> Confi
     names each field that cannot be changed, with what to do instead, or the one that is wrong.
     """
     other = "is not a field that can be changed"
-    strange = {name: _INSTEAD.get(name, other + suggestion(name, CHANGEABLE)) for name in {*asked} - {*CHANGEABLE}}
-    refuse([Problem(name, strange[name], CHANGEABLE) for name in asked if name in strange])
+    strange = [name for name in asked if name not in CHANGEABLE][:PROBLEMS_MAX]
+    said = [_INSTEAD.get(name) or other + suggestion(name, CHANGEABLE, at) for at, name in enumerate(strange)]
+    refuse([Problem(name, what, CHANGEABLE) for name, what in zip(strange, said, strict=True)])
     body = config.without_features
     for name in REPLACEABLE:
         if name not in asked:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from core.config import Config
+from core.config import Config, changes
 from core.config.changes import CHANGEABLE, changed, differences, fields_changed, interchangeable
+from core.problems import PROBLEMS_MAX, SUGGESTED_MAX
 from tests.core.refusals import problems
 
 BODY = {
@@ -18,6 +19,16 @@ CONFIG = Config.parse(BODY)
 def refused(asked, config=CONFIG):
     """The problems of a change, by field."""
     return {problem.field: problem for problem in problems(changed, config, asked)}
+
+
+def test_few_suggestions_are_made_however_many_fields_are_strange(monkeypatch):
+    """Each takes a comparison with all names; the first fields are listed."""
+    asked, made, suggest = {f"label{at}": 1 for at in range(3 * PROBLEMS_MAX)}, [], changes.suggestion
+    monkeypatch.setattr(changes, "suggestion", lambda *of: made.append(of) or suggest(*of))
+    found = refused(asked)
+    assert [*asked][:PROBLEMS_MAX] == [*found]
+    assert PROBLEMS_MAX == len(made)
+    assert SUGGESTED_MAX == sum("did you mean" in one.problem for one in found.values())
 
 
 @pytest.mark.parametrize(
