@@ -189,7 +189,8 @@ def _alike(features: Sequence[Feature] | None, others: Sequence[Feature] | None)
     if features is None or others is None:
         return features is others
     return len(features) == len(others) and all(
-        replace(one, categories=()) == replace(other, categories=()) and _extends(one.categories, other.categories)
+        (one if one.categories == other.categories else replace(one, categories=other.categories)) == other
+        and _extends(one.categories, other.categories)
         for one, other in zip(features, others, strict=True)
     )
 

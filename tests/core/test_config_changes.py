@@ -82,6 +82,15 @@ def test_a_state_is_accepted_if_the_mathematics_agree(other, expected):
     assert (expected, expected) == (interchangeable(CONFIG, config), interchangeable(config, CONFIG))
 
 
+def test_features_are_compared_without_copies(monkeypatch):
+    """A model may have very many; 0 and false, which Python finds equal, are different categories."""
+    monkeypatch.setattr(changes, "replace", None)
+    zero, false = (
+        Config.parse({**BODY, "features": [{"name": "a", "categories": [first, "x"]}, "b"]}) for first in (0, False)
+    )
+    assert [True, False] == [interchangeable(zero, other) for other in (zero.model_copy(), false)]
+
+
 MORE_DAYS = ["a", {"name": "day", "type": "categorical", "categories": ["mon", "tue", "wed"]}]
 
 

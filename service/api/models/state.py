@@ -222,10 +222,11 @@ async def import_state(ctx: Ctx, name: ModelName, request: Request, response: Re
                 response.status_code = 201
                 now = {"version": replica.version, "rows": replica.model.rows}
                 return Replaced(name=name, incarnation=replica.incarnation, **now)
-        if not interchangeable(config, replica.model.config):
+        size = len(body)
+        if not await in_thread_if_large(size, interchangeable, config, replica.model.config):
             replica = await ctx.engine.replica(name, Freshness(strong=True))  # it may have been changed elsewhere
-        if not interchangeable(config, replica.model.config):
-            raise _other_configuration(name, replica.model.config, config)
+            if not await in_thread_if_large(size, interchangeable, config, replica.model.config):
+                raise await in_thread_if_large(size, _other_configuration, name, replica.model.config, config)
         return _replaced(replica, await take_over(ctx.engine.store.states, replica, body, "import"))
 
 

@@ -17,7 +17,7 @@ from core.config import Config
 from core.config.changes import differences
 from core.features.feature import width_of
 from core.model import Summary, refuse_lag_names
-from core.problems import PROBLEMS_MAX, Invalid, Problem
+from core.problems import PROBLEMS_MAX, Invalid
 from service.errors import ModelDown, ModelLost, NotFound, OnepassError, Recreated, RequestConflict, no_model
 from service.runtime import admission
 from service.runtime.admission import Demand
@@ -224,9 +224,10 @@ class ModelCache:
             found.created or text == await in_thread_if_large(max(size, len(found.config)), _canonical, found.config)
         ):
             await replica.inbox.sync()  # it may have been changed to this configuration since its creation
-            now = replica.model.present_config
-            if text not in (now.canonical, replica.model.config.canonical):
-                raise _other_configuration(name, differences(now, config))
+            standing = replica.model.present_config, replica.model.config
+            refusal = await in_thread_if_large(size, _other_configuration, name, config, text, *standing)
+            if refusal is not None:
+                raise refusal
         return replica, found.created
 
     async def present(self, name: str, incarnation: str) -> Replica:
@@ -363,8 +364,14 @@ def _canonical(stored: bytes) -> str:
     return Config.accepted(codec.config(stored)).canonical
 
 
-def _other_configuration(name: str, found: Sequence[Problem]) -> RequestConflict:
-    """The error for a configuration other than that of the model with this name; it names the fields that differ."""
+def _other_configuration(name: str, config: Config, text: str, now: Config, own: Config) -> RequestConflict | None:
+    """The error for a configuration other than that of the model with this name; it names the fields that differ.
+
+    None if its ``text`` is that of the present or of the model's ``own`` configuration.
+    """
+    if text in (now.canonical, own.canonical):
+        return None
+    found = differences(now, config)
     patched = [one.field for one in found if "PATCH" in one.problem]
     fixed = [one.field for one in found if one.field not in patched]
     said = [f"PATCH changes {_some(patched)}"] if patched else []

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from core.config import Config
+from core.config import Config, changes
 from core.features import Feature, Schema, feature
 from core.features.labels import distinct
 from core.learners.algorithm import LOADED, Algorithm
@@ -184,6 +184,30 @@ async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest
         await api.post(f"{path}/features/switch", {"action": "abort"})
     assert threading.main_thread() not in threads
     assert 0 < len([one for one in threads if one.name.startswith("onepass-large")]) <= LARGE_THREADS
+
+
+async def test_configurations_with_many_features_are_compared_in_threads(api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a state is imported, or a model is asked for with others."""
+    threads, compare = list[threading.Thread](), changes.fields_changed
+
+    def noted(*both: Config) -> list[str]:
+        threads.append(threading.current_thread())
+        return compare(*both)
+
+    body = {"algorithm": "rls", "task": "regression", "features": [f"x{at}" for at in range(300)]}
+    path = await api.new(body)
+    other = {**body, "features": body["features"][::-1]}
+    own, foreign = await api.state(path), await api.state(await api.new(other))
+    monkeypatch.setattr(changes, "fields_changed", noted)
+    for status, to, sent in (
+        (200, f"{path}/state", {"content": own, "headers": STATE}),
+        (409, f"{path}/state", {"content": foreign, "headers": STATE}),
+        (409, path, {"json": other}),
+    ):
+        threads.clear()
+        assert status == (await api.ask("PUT", to, **sent)).status_code
+        assert threads
+        assert threading.main_thread() not in threads
 
 
 async def test_large_bodies_of_configurations_are_read_in_threads(api, monkeypatch: pytest.MonkeyPatch) -> None:
