@@ -25,7 +25,7 @@ from service.runtime.engine import Freshness
 from service.runtime.replicas.replica import Replica, Reply
 from service.runtime.rows.ids import REQUEST, Identity, identity_of
 from service.runtime.rows.row_validation import RowValidator
-from service.runtime.threads import in_thread_if_large
+from service.runtime.threads import DECLARED_BYTES, in_thread_if_large
 from service.store.log.appends import SeenId
 
 T = TypeVar("T")
@@ -33,6 +33,7 @@ REFUSED = (Invalid, Conflict, RequestConflict)
 """The errors that refuse rows: the rows are wrong, or the model's state does not allow them."""
 Plan = Callable[[Model, tuple[str, ...]], Segment | None]
 """Makes a request's entry from the present model and the ids of the request."""
+NAME_BYTES = 10  # of a short name and its value in a body
 
 
 async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[RowValidator], T]) -> T:
@@ -41,6 +42,8 @@ async def read_rows(ctx: Context, replica: Replica, size: int, read: Callable[[R
     Rows of large bodies, of ``size`` bytes, are read in a thread. Raises what ``read`` raises.
     """
     version = replica.version
+    if replica.model.feedback_schema is None:  # each name may become a feature
+        size *= DECLARED_BYTES // NAME_BYTES
     try:
         return await ctx.reader.call_if_large(size, read, validator_of(ctx, replica))
     except REFUSED:

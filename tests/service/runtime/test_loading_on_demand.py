@@ -150,7 +150,7 @@ async def test_a_conflict_with_a_model_of_another_algorithm_loads_that_in_a_thre
 
 
 async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And many categories: when a model gets them, is asked for again, or is read from the store.
+    """And many categories: when a model gets them, is asked for again, or is read from the store; also by a first row.
 
     In few threads: each takes the interpreter from the loop in its turn.
     """
@@ -176,6 +176,8 @@ async def test_many_features_are_read_in_threads(api, start, monkeypatch: pytest
     path = await api.new(body)
     assert 200 == (await api.ask("PUT", path, json=body)).status_code
     await (await start()).get(path, params={"consistency": "strong"})
+    undeclared = await api.new({"algorithm": "rls", "task": "regression"})
+    await api.post(f"{undeclared}/feedback", {"features": dict.fromkeys(many, 1.0), "label": 1.0})
     wide = ["a", {"name": "b", "categories": many}]
     await api.new({**body, "features": wide})
     path = await api.new({**body, "features": ["a"]})
