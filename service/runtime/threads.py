@@ -20,7 +20,10 @@ from core.problems import Problem
 from service.errors import BodiesFull, Busy, TooLarge
 
 T = TypeVar("T")
-THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, the work takes a millisecond or two
+THREAD_BYTES = (
+    131_072  # a larger body is decoded and validated in a thread; below, that takes some milliseconds at most
+)
+TURN_BYTES = 16_384  # a body above this takes a turn of the loop of its own: many would delay small requests together
 FEATURE_BYTES = 100  # assumed cost of one feature of a document, in bytes of a body
 DECLARED_BYTES = 600  # the same for one feature, or category, of a configuration that is read
 LARGE_THREADS = 2
@@ -160,7 +163,7 @@ class BodyReader:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "onepass-reader")
         self._others = ThreadPoolExecutor(READERS, "onepass-readers")
-        self._waiting = 0
+        self._waiting, self._turns = 0, asyncio.Lock()
 
     async def call(self, work: Callable[..., T], *args: object) -> T:
         """Call ``work(*args)`` in the thread; ``BodiesFull`` if ``WAITING_MAX`` bodies are being read or wait."""
@@ -175,8 +178,12 @@ class BodyReader:
 
     async def call_if_large(self, size: int, work: Callable[..., T], *args: object) -> T:
         """Call ``work(*args)`` on ``size`` bytes: in the thread if large, above ``THREAD_BYTES`` in others."""
-        if size <= THREAD_BYTES:
+        if size <= TURN_BYTES:
             return work(*args)
+        if size <= THREAD_BYTES:
+            async with self._turns:  # held while others have their turns
+                await asyncio.sleep(0)
+                return work(*args)
         if size > LARGE_BYTES:
             return await self.call(work, *args)
         loop = asyncio.get_running_loop()

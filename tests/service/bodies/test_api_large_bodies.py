@@ -13,7 +13,7 @@ from core.problems import Invalid
 from service.api.http import json_body
 from service.runtime import threads
 from service.runtime.rows.row_validation import RowValidator
-from service.runtime.threads import THREAD_BYTES, BodyReader
+from service.runtime.threads import THREAD_BYTES, TURN_BYTES, BodyReader
 from tests.service.api_fixtures import CSV, DFOP, JSON, forms, problem
 
 ROWS = 10_000
@@ -249,6 +249,26 @@ async def test_few_smaller_bodies_are_read_at_a_time():
     reader.stop()
     assert (20, threads.READERS) == (len(most), max(most))
     assert threading.current_thread() is await reader.call_if_large(THREAD_BYTES, threading.current_thread)
+
+
+async def test_the_loop_goes_on_between_bodies_that_it_reads():
+    """One in each turn, in the order they came; little ones are read at once."""
+    reader, read = BodyReader(), list[object]()
+
+    async def others():
+        while len(read) < 20:
+            read.append("turn")
+            await asyncio.sleep(0)
+
+    going = asyncio.create_task(others())
+    await asyncio.gather(*(reader.call_if_large(TURN_BYTES + 1, read.append, at) for at in range(5)))
+    await going
+    assert [*range(5)] == [one for one in read if one != "turn"]
+    assert all("turn" in read[read.index(at) : read.index(at + 1)] for at in range(4))
+    calls = (reader.call_if_large(TURN_BYTES, read.append, at) for at in "ab")
+    await asyncio.gather(*calls, asyncio.to_thread(str))
+    assert [*"ab"] == read[-2:]
+    reader.stop()
 
 
 async def test_more_bodies_than_may_wait_are_refused_at_once(api, monkeypatch):
