@@ -17,6 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import anyio
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -203,6 +204,7 @@ def build(
     async def lifespan(app: routes.App) -> AsyncIterator[None]:
         single_threaded()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        anyio.get_cancelled_exc_class()  # imports what Starlette streams with; the first client would wait for it
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX, "onepass"))
         private, url = None, given or ""
         if not given:

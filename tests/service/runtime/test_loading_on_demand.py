@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 import pytest
+from anyio._core import _eventloop
 
 from core.config import Config, changes
 from core.features import Feature, Schema, feature
@@ -76,6 +77,13 @@ def test_an_algorithm_comes_with_all_that_it_needs() -> None:
     """What explanations need, too: it is loaded in a thread, where nobody waits; but not the rest of SciPy."""
     loaded = _imported("import core.numerics.lapack\nfrom core.learners.catalogue import find\nfind('auto').load()")
     assert ["scipy.special"] == [name for name in loaded if name.startswith("scipy.")]
+
+
+async def test_the_first_stream_imports_nothing(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Starlette streams with is loaded when the service starts."""
+    monkeypatch.setattr(_eventloop, "loaded_backends", found := {})
+    await start()
+    assert ["asyncio"] == [*found]
 
 
 def test_what_is_loaded_with_the_first_model_is_all_that_waits() -> None:
