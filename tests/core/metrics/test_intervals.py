@@ -203,6 +203,34 @@ def test_intervals_of_late_rows_cover_what_they_promise(late, phi):
     assert np.mean(hits[1000:]) == pytest.approx(0.9, abs=0.02)
 
 
+@pytest.mark.parametrize("unknown", [True, False])
+def test_late_rows_leave_the_same_bits_in_a_block(unknown):
+    """Each is as late as it is at its own place; how late a row is may be unknown, as in a record of older code."""
+    rng, (block, singly) = np.random.default_rng(4), (Intervals(1000, 0.999) for _ in range(2))
+    truth, since = rng.normal(size=600), np.full(300, 10.0)
+    since[:: 2 if unknown else 300] = np.nan
+    fed(block, (np.zeros(300), truth[:300]), [])
+    fed(singly, (np.zeros(300), truth[:300]), [])
+    served = returned_bounds([block.served(0.0)] * 300)
+    block.absorb(np.zeros(300), truth[300:], served, since)
+    for row in range(300):
+        one = slice(row, row + 1)
+        singly.absorb(np.zeros(1), truth[300:][one], served[one], since[one])
+    assert bits(block) == bits(singly)
+
+
+def test_a_row_of_unknown_delay_is_judged_as_one_without():
+    """By the interval of now: whether the served one missed tells nothing if nobody knows when that was."""
+    tracked, other = (fed(Intervals(1000, 0.999), stream(300), []) for _ in range(2))
+    shifts = [one.levels[:, 0].copy() for one in (tracked, other)]
+    assert_array_equal(*shifts)
+    tracked.absorb(np.zeros(1), np.zeros(1), returned_bounds([((-1e-9, -1e-9),) * 5]), np.array([np.nan]))
+    other.absorb(np.zeros(1), np.zeros(1))
+    assert_array_equal(tracked.weights, other.weights)
+    assert_array_equal(tracked.alphas, other.alphas)
+    assert_array_equal(tracked.levels[:, 0], other.levels[:, 0])
+
+
 def test_a_tracked_row_is_served_with_the_intervals_that_are_read():
     """All levels around one prediction; None for a level without an interval."""
     intervals = fed(Intervals(1000, 0.999), stream(100), [])
