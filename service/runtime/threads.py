@@ -20,9 +20,7 @@ from core.problems import Problem
 from service.errors import BodiesFull, Busy, TooLarge
 
 T = TypeVar("T")
-THREAD_BYTES = (
-    131_072  # a larger body is decoded and validated in a thread; below, that takes some milliseconds at most
-)
+THREAD_BYTES = 131_072  # a larger body is decoded and validated in a thread; below, that takes some milliseconds
 TURN_BYTES = 16_384  # a body above this takes a turn of the loop of its own: many would delay small requests together
 FEATURE_BYTES = 100  # assumed cost of one feature of a document, in bytes of a body
 DECLARED_BYTES = 600  # the same for one feature, or category, of a configuration that is read

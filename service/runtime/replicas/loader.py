@@ -179,7 +179,8 @@ class Loader:
     async def _restored(self, meta: ModelMeta, info: SnapshotInfo) -> Replica:
         blob = await self.store.snapshots.read(meta.name, meta.incarnation, info)
         # The model's algorithm has been imported; its challengers', and what compares, may not have been.
-        size = THREAD_BYTES + 1 if any(name in bytes(blob) for name in COMPARED) else len(blob)
+        small = len(blob) <= THREAD_BYTES
+        size = THREAD_BYTES + 1 if small and any(name in bytes(blob) for name in COMPARED) else len(blob)
         model, stamp = await in_thread_if_large(size, save.from_bytes, blob)
         if (stamp.get("incarnation"), stamp.get("version")) != (meta.incarnation, info.version):
             raise ValueError("it belongs to another model or version")
