@@ -11,6 +11,7 @@ equations: core.learners.auto.kernels.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ from core.state.envelope import Nested
 _CHUNK_ROWS = 1024
 """Rows whose columns and predictions are in memory at once; chunks end at absolute row numbers, as blocks do. If
 experts may rest, a chunk has REST_ROWS rows, and for classes BLOCK."""
+_KEPT_ROWS = 10_000  # most rows predicted together of which tracked ones keep the experts' numbers, which take memory
 _NEW = "new_"  # the prefix of the names of a second team's experts
 
 _STACK_COST = 8.0  # floating-point operations of the stacks for every pair of experts
@@ -121,11 +123,11 @@ class Auto(Nested):
         """Select the column sets that the teams read."""
         self.columns.read = self.team.read if self.second is None else self.team.read | self.second.read
 
-    def _predict(self, X: Floats) -> Prediction:
+    def _predict(self, X: Floats, keep: bool) -> Prediction:
         sets = self.columns.of(X)
         asked = [(team, team.ask(sets, len(X))) for team in self._teams]
         found = self._mixed([team.mixture.predict(out) for team, out in asked], NO_VALUE, NONE_GIVEN)
-        if self.horizon is None and self.team.mixture.regression:
+        if keep and self.team.mixture.regression:
             found.experts = asked[0][1][:, 0].T
         return found
 
@@ -172,7 +174,8 @@ class Auto(Nested):
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        return in_chunks(self._predict, chunks(0, _CHUNK_ROWS, len(X)), X)
+        predict = partial(self._predict, keep=len(X) <= _KEPT_ROWS)
+        return in_chunks(predict, chunks(0, _CHUNK_ROWS, len(X)), X)
 
     def learn(
         self,

@@ -225,3 +225,11 @@ def test_a_past_that_is_not_all_numbers_is_not_used(spoiled):
     assert np.isfinite(one.returned_past([tuple(kept)])).all()
     kept[spoiled] = np.nan
     assert np.isnan(one.returned_past([tuple(kept)])).all()
+
+
+def test_predictions_of_many_rows_keep_nothing_of_the_experts():
+    """What they keep would stay in memory until all rows are answered."""
+    one = learner()
+    one.learn(np.zeros((5, 3)), np.arange(5.0))
+    assert one.predict(np.zeros((10_000, 3))).experts is not None
+    assert one.predict(np.zeros((10_001, 3))).experts is None
