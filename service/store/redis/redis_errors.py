@@ -38,6 +38,7 @@ _CANNOT = {
     "ERR max number of clients": "the store has no free connection: raise its maxclients",
     "NOPERM": "the store's user lacks a permission",
     "ERR The user executing the script can't": "the store's user lacks a permission",
+    "ERR ACL failure in script": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",
 }
 # At the start, or after "-" where Redis before 7 wraps an error inside a script.

@@ -14,6 +14,7 @@ from tests.service.api_fixtures import features, problem
 from tests.service.store_fixtures import Model, Server, one
 from tests.service.waiting import until
 
+LACKS = "the store's user lacks a permission"
 ROW = {"features": features(0), "label": "UP"}
 
 
@@ -75,17 +76,21 @@ async def test_a_right_that_is_missing_for_a_moment_leaves_no_half_append(server
         await connection.ask(("HSET", keys.pending, "p", "told", "old", "x"), ("DEL", state))
         await connection.ask(("ZADD", keys.pending_due, "9e12", "p", "1", "old"), ("HSET", state, "0", "state"))
         await connection.ask(("HDEL", keys.idempotency, "b", "p"), ("ZREM", keys.idempotency_expiry, "b", "p"))
-        await connection.ask(("HSET", keys.idempotency, "old", "x"), ("ZADD", keys.idempotency_expiry, "1", "old"))
         await writer.append(one(command))
+        await connection.ask(("HSET", keys.idempotency, "old", "x"), ("ZADD", keys.idempotency_expiry, "1", "old"))
+        await connection.ask(("PEXPIRE", state, 60_000))
         await connection.ask(("ACL", "SETUSER", "low", f"-{command}"))
         (told,) = await writer.log.append([writer.asks(APPENDS[kind])])
-        assert isinstance(told, StoreDown) or told.head == writer.version + 1
+        assert told.detail == LACKS if isinstance(told, StoreDown) else told.head == writer.version + 1
         await connection.ask(("ACL", "SETUSER", "low", f"+{command}"))
         found = await writer.again()
         assert ("ok", writer.version + 1, "added") == (found.code, found.made, found.segments[0].status), command
+        assert found.made == found.head, command
         writer.version, writer.uid = found.head, found.head_uid
         entries, seen, due, *_ = await writer.shape()
         assert (writer.version, seen) == (entries, due), command
+        waiting, expiries = await connection.ask(("HLEN", keys.pending), ("ZCARD", keys.pending_due))
+        assert waiting == expiries, command
         assert kind != "prediction" or [0] == await connection.ask(("HEXISTS", keys.pending, "p"))
         assert kind != "state" or [-1] == await connection.ask(("PTTL", state))
     await low.close()
@@ -117,7 +122,7 @@ async def test_notices_that_never_arrive_are_logged_once(start, store_url, caplo
     admin = Connection(store_url, 5.0)
     api = await start(redis_url=await user(admin, store_url, "~*", "resetchannels"))
     await api.learnt()
-    told = "keeps models current: the store's user lacks a permission"
+    told = f"keeps models current: {LACKS}"
     await until(lambda: told in caplog.text)
     await asyncio.sleep(1)
     assert 1 == caplog.text.count(told)
