@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
+import httpx
 from typer import BadParameter, FileTextWrite, Option
 
 from service.client import private
@@ -106,10 +107,13 @@ def _check_agreed(
     said = {name: value for name, value in said.items() if value} | entrant.params
     has = {"lags": 0, **config, **config["params"]}
     if wrong := [f"{name} is {json.dumps(has.get(name))}" for name in said if has.get(name) != said[name]]:
-        first = replace(entrant, algorithm=entrant.algorithm or "auto").body | given.body(table, given.task)
+        own = replace(entrant, algorithm=entrant.algorithm or config["algorithm"])
+        first = own.body | given.body(table, given.task)
         try:
             session.ask("PUT", path_of(given.model), json=first)  # changes nothing: 200 if it was created like this
-        except Refused:
+        except Refused as refused:
+            if refused.status >= httpx.codes.TOO_MANY_REQUESTS:  # it could not tell
+                raise
             how = "without these options it continues; --name makes another model"
             text = f"model {given.model} exists with another configuration: {', '.join(wrong)}; {how}"
             raise Failed(text) from None
