@@ -70,6 +70,8 @@ async def test_a_challenger_that_several_put_at_once_is_added_once(api, start):
     for name in ("a", "b", "c"):
         asked = [one.ask("PUT", f"{path}/challengers/{name}", json=VIGO) for one in (api, other, api)]
         assert [200, 200, 201] == sorted([answer.status_code for answer in await asyncio.gather(*asked)])
+    key = {"headers": {"Idempotency-Key": "k"}}
+    assert await put(api, path, "d", VIGO, 201, **key) == await put(api, path, "d", VIGO, 200, **key)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,11 @@ async def test_a_damaged_record_concerns_its_own_model_only(apis, caplog, damage
     row, damaged = {"features": features(1), "label": "UP"}, f"model {names[1]}: its record in the store is damaged"
     answer = await first.ask("POST", f"{bad}/feedback", json=row)
     assert damage in APPENDED or damaged == problem(answer, 503)["detail"]
+    (before,) = await ask(("DUMP", key))
     assert (await first.ask("POST", f"{good}/copy", json={"name": names[1]})).status_code in (409, 503)
+    if damage == "no incarnation":  # another service does not know that there was a model
+        problem(await second.ask("POST", f"{good}/copy", json={"name": names[1]}), 409)
+        assert [before] == await ask(("DUMP", key))
     rows = (await first.post(f"{good}/feedback", row))["rows"]
 
     async def follows():

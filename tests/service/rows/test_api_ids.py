@@ -6,8 +6,9 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from core.entry import Outcome
 from service.errors import Unreplicated
-from service.runtime.commit.answerer import Answerer
+from service.runtime.commit.answerer import Answerer, combined
 from service.runtime.stats import Stats
 from service.store.log import codec
 from service.store.log.appends import SeenId
@@ -278,6 +279,17 @@ async def test_an_id_that_a_failover_has_just_lost_is_not_acknowledged(now):
     with pytest.raises(Unreplicated):
         await answerer.confirmed(replica, found)
     assert 1 == stats.unreplicated
+
+
+def test_a_batch_is_learned_if_each_of_its_rows_is():
+    """Whether the answers come together for the first time or once more: a row that was only scored still is."""
+    scored = Outcome(5, ["UP"], [0.0], False, [0.75], version=5)
+    learned = Outcome(6, ["DOWN"], [1.0], True, [0.5], version=6)
+    first, again = combined(2, learned, [(0, scored)]), combined(2, None, [(0, scored), (1, learned)])
+    assert (["UP", "DOWN"], [0.0, 1.0]) == (first.answer.predictions, first.answer.losses)
+    assert not first.answer.learned
+    assert first.answer == again.answer
+    assert (1, 2) == (first.duplicates, again.duplicates)
 
 
 async def test_ids_are_capped_and_say_so(start):

@@ -11,6 +11,7 @@ from service.store import catalog as catalog_module
 from service.store.catalog import DELETED_MS, Catalog, Existing, ModelMeta
 from service.store.due_labels import DueLabels
 from service.store.keys import INDEX, LABELS_DUE, LABELS_MARKED, TOMBSTONES, ModelKeys
+from service.store.redis.connection import Call
 from service.store.summaries import StoredSummary, SummaryWrite, decode, down, encode, encode_first
 from tests.service.store_fixtures import INCARNATION, Model, one
 
@@ -332,3 +333,10 @@ async def test_nothing_is_stored_of_what_is_not_on_the_log(model, catalog, chang
     before = await model.contents()
     assert [-1] == await catalog.write_summaries([write(model)._replace(**changed)])
     assert before == await model.contents()
+
+
+async def test_a_damaged_record_that_is_gone_is_not_made_anew(connection):
+    """Another deletion may have been faster."""
+    keys = ModelKeys("m", "inc1")
+    await connection.one(Call(catalog_module._REPLACE, (keys.meta, keys.log, keys.snapshots), ("inc1",)))
+    assert [0] == await connection.ask(("EXISTS", keys.meta))

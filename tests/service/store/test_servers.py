@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import ssl
 import subprocess
@@ -268,6 +269,38 @@ async def test_certificates_are_read_again_only_when_they_have_changed(tmp_path,
                     await connection.one(GET)
                     assert 2 == len(made)
             assert len(made) == (2 if scheme == "rediss" else 0)
+
+
+@pytest.mark.parametrize("renewed", ["cert", "key"])
+def test_a_renewed_certificate_of_its_own_is_taken_without_a_restart(tmp_path, renewed):
+    """Or its key: whichever file of the two has been replaced."""
+    own, files = trustme.CA().issue_cert("client"), {name: tmp_path / name for name in ("cert", "key")}
+    own.cert_chain_pems[0].write_to_path(files["cert"])
+    own.private_key_pem.write_to_path(files["key"])
+    options = {f"ssl_{name}file": str(path) for name, path in files.items()}
+    first = TlsConnection(**options).ssl_context
+    assert first is TlsConnection(**options).ssl_context
+    os.utime(files[renewed], (1, 1))
+    assert first is not TlsConnection(**options).ssl_context
+
+
+async def test_closing_ends_a_look_up_that_takes_its_end_for_an_error():
+    """As the client library may: it would go on for ever."""
+    looks = []
+
+    async def find(_):
+        looks.append(1)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if looks[1:]:
+                raise
+            raise ConnectionError from None
+
+    topology = servers.Topology(find, node.Node, [None], 60.0)
+    topology.failed(ConnectionError())
+    await asyncio.sleep(0.01)
+    await asyncio.wait_for(topology.close(), 1.0)
 
 
 SENTINELS = "redis+sentinel://u:p@a,b:7/store/2?sentinel_username=su&sentinel_password=sp"
