@@ -36,6 +36,7 @@ async def copy(engine: Engine, replica: Replica, name: str, key: str = "") -> Re
             made, state = await in_thread_if_large(replica.model.nbytes, _made, name, replica.model, origin)
         await read_back(replica.name, state)
         incarnation, known = await copies.write(engine.store.connection, made, state)
+        del state  # loading the model takes as much again
     if incarnation != made.incarnation and not origin.asked_again(known):
         raise RequestConflict(f"model {name} exists; DELETE it first or choose another name")
     return await engine.models.present(name, incarnation)
@@ -47,9 +48,9 @@ async def create(engine: Engine, name: str, exported: Buffer) -> tuple[Replica, 
     ``save.from_bytes`` must have accepted the state. Raises as ``copy``, and ``NotFound`` if the model that was found
     is deleted meanwhile.
     """
-    await engine.models.confirm(name)
     made, state = await asyncio.to_thread(_imported, name, exported)
     incarnation, _ = await copies.write(engine.store.connection, made, state)
+    del state  # loading the model takes as much again
     return await engine.models.present(name, incarnation), incarnation == made.incarnation
 
 

@@ -1,10 +1,13 @@
 """Models over HTTP: create, list, show, delete, freshness, the catalogue."""
 
+import weakref
+
 import jsonschema
 import pytest
 
 from core.config import Config
-from tests.service.api_fixtures import DFOP, problem
+from service.runtime import copies
+from tests.service.api_fixtures import DFOP, STATE, problem
 
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
 
@@ -132,3 +135,31 @@ async def test_a_model_that_is_replaced_whenever_it_has_loaded_is_the_last_one(a
     monkeypatch.setattr(models._loader, "load", and_replace)
     assert "b" == (await api.get(path))["incarnation"]
     assert not models._outdated
+
+
+@pytest.mark.parametrize("way", ["import", "copy"])
+async def test_a_state_is_let_go_before_its_new_model_is_loaded(api, monkeypatch, way):
+    """Memory holds it once less than it would otherwise."""
+    path, models, make, states = await api.learnt(), type(api.engine.models), copies._made, []
+    present = models.present
+
+    class State(bytearray):
+        """To which there may be a weak reference."""
+
+    def made(*given):
+        copy, state = make(*given)
+        states.append(weakref.ref(state := State(state)))
+        return copy, state
+
+    async def loaded(*given):
+        assert states.pop()() is None
+        return await present(*given)
+
+    monkeypatch.setattr(copies, "_made", made)
+    monkeypatch.setattr(models, "present", loaded)
+    if way == "copy":
+        await api.post(f"{path}/copy", {"name": "let-go-copy"}, 201)
+    else:
+        state = (await api.ask("GET", f"{path}/state")).content
+        assert 201 == (await api.ask("PUT", "/models/let-go/state", content=state, headers=STATE)).status_code
+    assert [] == states
