@@ -8,6 +8,7 @@ import pytest
 from core.config import Config
 from service.runtime import copies
 from tests.service.api_fixtures import DFOP, STATE, problem
+from tests.service.waiting import until
 
 MODEL = {"name", "incarnation", "config", "version", "rows", "phase", "metrics", "info", "created", "updated"}
 
@@ -152,7 +153,8 @@ async def test_a_state_is_let_go_before_its_new_model_is_loaded(api, monkeypatch
         return copy, state
 
     async def loaded(*given):
-        assert states.pop()() is None
+        state = states.pop()
+        await until(lambda: state() is None, within_s=5)  # the thread that made it lets go a moment later
         return await present(*given)
 
     monkeypatch.setattr(copies, "_made", made)
