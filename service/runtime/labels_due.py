@@ -90,6 +90,10 @@ class LabelsDueLearner:
                 break
             if replica.incarnation != incarnation:  # this process still has an earlier model of that name
                 raise Recreated(f"model {name} was created again")
+            try:
+                await replica.inbox.sync()  # a PATCH that this process has not applied yet may have changed the label
+            except NotFound:
+                return 0
             await self._learn(replica, found)
         return following
 

@@ -8,6 +8,7 @@ import pytest
 
 from service.errors import StoreDown
 from service.runtime import labels_due
+from service.runtime.labels_due import LabelsDueLearner
 from service.store import due_labels
 from service.store.due_labels import DueLabels
 from service.store.keys import LABELS_DUE, LABELS_MARKED, ModelKeys
@@ -251,3 +252,47 @@ async def test_two_services_learn_each_once(start, monkeypatch):
     await asyncio.sleep(3)
     assert (40, 40) == (found["rows"], (await other.get(f"{path}/metrics"))["rows"])
     assert await one.state(path) == await other.state(path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(None, {"label": "DOWN"}), ({"label": "UP"}, {"label": "DOWN"}), ({"label": "UP"}, "drop")],
+)
+async def test_a_service_that_is_behind_a_patch_learns_what_it_says(start, monkeypatch, before, after):
+    """It reads on before it learns what it has found: the predictions were tracked after the PATCH."""
+    monkeypatch.setattr(labels_due, "LOOK_S", 3600)  # only the visit below learns
+    one, other = await start(), await start()
+    path = await one.new(DFOP, **{} if before is None else {"labels_due": {**SILENCE, "then": before}})
+    name, incarnation = path.rpartition("/")[2], (await other.get(path))["incarnation"]
+    other.engine.follower._note = lambda *_: None  # notices and the sweep would find the PATCH
+    if before is not None:
+        await tracked(one, path)
+    assert 200 == (await one.client.patch(path, json={"labels_due": {**SILENCE, "then": after}})).status_code
+    if after != "drop":
+        await tracked(one, path)
+    await asyncio.sleep(1.1)
+    assert 0 == (await other.engine.models.get(name)).version
+    await LabelsDueLearner(other.engine)._visit(name, incarnation)
+    support = (await one.get(f"{path}/metrics", params={"consistency": "strong"}))["overall"].get("per_class", {})
+    learnt = {label: own["support"] for label, own in support.items() if own["support"]}
+    assert learnt == ({} if after == "drop" else {"DOWN": 1 if before is None else 2})
+    assert 0 == (await one.get(f"{path}/pending"))["waiting"]
+
+
+async def test_a_model_that_is_deleted_during_a_visit_needs_none_any_more(start, monkeypatch):
+    """Between finding its due labels and reading on: nothing of it is due any more, and nothing is logged."""
+    monkeypatch.setattr(labels_due, "LOOK_S", 3600)
+    api = await start()
+    path = await api.new(DFOP, labels_due=SILENCE)
+    name, incarnation = path.rpartition("/")[2], (await api.get(path))["incarnation"]
+    await tracked(api, path)
+    learner, take = LabelsDueLearner(api.engine), DueLabels.take
+    await asyncio.sleep(1.1)
+
+    async def then_deleted(*asked):
+        found = await take(*asked)
+        await api.ask("DELETE", path)
+        return found
+
+    monkeypatch.setattr(DueLabels, "take", then_deleted)
+    assert 0 == await learner._visit(name, incarnation)
