@@ -133,7 +133,10 @@ class ModelCache:
         if task is None:
             task = self._loading[name] = asyncio.get_running_loop().create_task(self._taken_in(name))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # its waiters may have left
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # its error holds this frame and the callers', perhaps with an imported state: that is a cycle
 
     async def _taken_in(self, name: str) -> Replica:
         """Load a model and keep it; no other request runs between the two."""

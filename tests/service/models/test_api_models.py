@@ -1,5 +1,6 @@
 """Models over HTTP: create, list, show, delete, freshness, the catalogue."""
 
+import gc
 import weakref
 
 import jsonschema
@@ -165,3 +166,19 @@ async def test_a_state_is_let_go_before_its_new_model_is_loaded(api, monkeypatch
         state = (await api.ask("GET", f"{path}/state")).content
         assert 201 == (await api.ask("PUT", "/models/let-go/state", content=state, headers=STATE)).status_code
     assert [] == states
+
+
+async def test_what_is_imported_is_freed_with_its_model(api):
+    """That there was no such model before is an error that must not hold the request's frame, with body and replica."""
+    path = await api.learnt()
+    state = (await api.ask("GET", f"{path}/state")).content
+    gc.collect()
+    gc.disable()
+    try:
+        made = await api.ask("PUT", "/models/imported/state", content=state, headers=STATE)
+        assert 201 == made.status_code
+        learner = weakref.ref(api.engine.models.peek("imported").model.own)
+        assert 204 == (await api.ask("DELETE", "/models/imported")).status_code
+        await until(lambda: learner() is None, within_s=5)
+    finally:
+        gc.enable()
