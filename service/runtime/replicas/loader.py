@@ -82,9 +82,7 @@ class Loader:
             raise
         except Exception as error:
             logger.exception("model %s could not be loaded", name)
-            down = ModelDown(f"model {name}: it could not be loaded: {type(error).__name__}")
-            down.incarnation = incarnation
-            raise down from error
+            raise _down(f"model {name}: it could not be loaded: {type(error).__name__}", incarnation) from error
         self.stats.loads += 1
         logger.debug("loaded model %s: version %d, %d bytes", name, replica.version, replica.nbytes)
         return replica
@@ -225,11 +223,14 @@ class Loader:
                     break
                 ahead = self._tail(replica, last.version, last.uid)
                 read, failed = await asyncio.gather(ahead, self.apply(replica, more.entries), return_exceptions=True)
-                if failed is not None:
-                    raise failed
-                if isinstance(read, BaseException):
-                    raise read
-                more, head = read, min(head, read.head)  # it is lower if a failover has lost the log's tail
+                try:
+                    if failed is not None:
+                        raise failed
+                    if isinstance(read, BaseException):
+                        raise read
+                    more, head = read, min(head, read.head)  # it is lower if a failover has lost the log's tail
+                finally:
+                    del read, failed
         except ValueError as error:
             raise ModelDown(f"model {replica.name}: log entry {replica.version + 1}: {error}") from error
         if replica.version < head:
@@ -263,3 +264,9 @@ async def load_algorithm_of(config: bytes) -> None:
     """Import in a thread what a model with a stored configuration needs, unless that has been done."""
     with suppress(ValueError):  # the error is reported when the configuration is read
         await load_algorithm(codec.config(config))
+
+
+def _down(why: str, incarnation: str) -> ModelDown:
+    error = ModelDown(why)
+    error.incarnation = incarnation
+    return error

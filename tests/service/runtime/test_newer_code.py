@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import weakref
 from functools import partial
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from core.entry import Rows
 from core.model import STATE_VERSION, save
 from service.errors import ModelDown
-from service.runtime.replicas import batches, model_cache
+from service.runtime.replicas import batches, loader, model_cache
 from service.store.keys import meta_key
 from service.store.log.appends import SegmentIn
 from service.store.log.entries import OTHER
@@ -264,6 +265,34 @@ async def test_refused_requests_leave_nothing_in_memory(store_url):
             await is_down(api, path)
             await api.learnt(rows=1)  # the next commit lets go of the one that has failed
             assert [] == errors_kept()
+
+
+@pytest.mark.parametrize("error", [MemoryError, ValueError])
+async def test_a_model_that_cannot_be_loaded_is_freed_at_once(api, monkeypatch, error):
+    """Each attempt would leave another one until Python searches for cycles."""
+    path = await api.learnt(rows=5)
+    models, name, made = api.engine.models, path.removeprefix("/models/"), []
+    models.forget(await models.get(name))
+    replica_of = models._loader._replica
+
+    def noted(*of):
+        replica = replica_of(*of)
+        made.append(weakref.ref(replica.model.own))
+        return replica
+
+    async def failing(*_):
+        raise error
+
+    monkeypatch.setattr(loader, "ENTRIES_MAX", 2)  # the rest is read ahead
+    monkeypatch.setattr(loader.logger, "exception", lambda *_: None)  # pytest keeps what is logged
+    monkeypatch.setattr(models._loader, "_replica", noted)
+    monkeypatch.setattr(models._loader, "apply", failing)
+    gc.disable()
+    try:
+        problem(await api.ask("GET", path), 503)
+        await until(lambda: [None] == [one() for one in made], within_s=5)
+    finally:
+        gc.enable()
 
 
 def errors_kept():
