@@ -7,8 +7,9 @@
     model.predict({"outside": 5.0})
 
 Every feedback carries an id, so that it is learned once, however often it is sent again. A 429, a 502 to 504 and a
-broken connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service or lost
-and a certificate that is not trusted fail at once. Rows are dicts by feature name, lists, arrays, or a data frame.
+broken connection are retried after Retry-After, until ``patience_s`` has passed; a model that is out of service or
+lost, a certificate that is not trusted, and a tracked prediction that may have been kept fail at once. Rows are dicts
+by feature name, lists, arrays, or a data frame.
 Connections are kept for each thread; a forked process opens its own.
 """
 
@@ -18,6 +19,8 @@ import http.client
 import json
 import math
 import os
+import selectors
+import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +46,7 @@ class OnepassError(Exception):
         type: the path of the page about this problem.
         errors: the wrong fields, each with ``field``, ``problem`` and ``allowed``.
         passes: whether the same request may succeed later.
+        unsure: whether the request may have been carried out, although there is no answer of the service.
         retry_after_s: how long the service asks to wait until then, if it does.
     """
 
@@ -51,6 +55,7 @@ class OnepassError(Exception):
         self.type = str(problem.get("type", "about:blank"))
         is_lasting = self.type.rpartition("/")[2] in LASTING
         self.passes = status in (0, TOO_MANY_REQUESTS, UNAVAILABLE, *OF_BALANCERS) and not is_lasting
+        self.unsure = status in (0, *OF_BALANCERS)
         self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
         detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
         fields = [f"{one.get('field')}: {one.get('problem')}" for one in self.errors]
@@ -98,7 +103,8 @@ class Onepass:
         """Send one request and return the JSON of its answer.
 
         A POST has an Idempotency-Key: it is learned once, and balancers may repeat it as well. A tracked prediction has
-        none, and is not sent again after a 502 or 504: both would be kept, and ``labels_due`` may give both a label.
+        none, and is not sent again after a 502, a 504 or a connection that broke after it was sent: both would be kept,
+        and ``labels_due`` may give both a label.
 
         Raises:
             OnepassError: it was refused, or still failed after ``patience_s``.
@@ -118,7 +124,7 @@ class Onepass:
                     return {}  # it was carried out, but the answer was lost
                 is_sent |= error.status != TOO_MANY_REQUESTS
                 wait = min(error.retry_after_s or pause, WAIT_S_MAX)
-                if not error.passes or (is_kept and error.status in OF_BALANCERS) or time.monotonic() + wait > until:
+                if not error.passes or (is_kept and error.unsure) or time.monotonic() + wait > until:
                     raise
             time.sleep(wait)
             pause = min(2 * pause, PAUSE_S_MAX)
@@ -129,7 +135,13 @@ class Onepass:
         if connection is None or self._threads.process != os.getpid():  # never the parent's after a fork
             connection = self._connection_of(self._host, self._port, timeout=TIMEOUT_S)
             self._threads.connection, self._threads.process = connection, os.getpid()
+        if connection.sock is not None and _is_over(connection.sock):
+            connection.close()
+        is_open = False
         try:
+            if connection.sock is None:
+                connection.connect()
+            is_open = True
             connection.request(method, path, body, dict(headers))
             answer = connection.getresponse()
             status, content = answer.status, answer.read()
@@ -137,7 +149,7 @@ class Onepass:
             connection.close()
             reason = str(error) or type(error).__name__
             failed = OnepassError(0, {"detail": f"cannot reach {self._host}:{connection.port}: {reason}"})
-            failed.passes = "CERTIFICATE" not in reason
+            failed.passes, failed.unsure = "CERTIFICATE" not in reason, is_open
             raise failed from error
         if 200 <= status < 300:
             return _document(status, content)
@@ -286,6 +298,13 @@ class RemoteModel:
         names = self._ask("GET", "/features")["current"] or []
         names = [one["name"] if isinstance(one, Mapping) else one for one in names]
         return names if len(names) == width else [f"x{at}" for at in range(width)]
+
+
+def _is_over(connection: socket.socket) -> bool:
+    """Whether the service has closed a connection, which is idle: there is something to read, the end."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import json
 import math
+import socket
 import ssl
 import subprocess
 import sys
@@ -183,19 +184,59 @@ def test_retries_send_the_same_id(onepass, unreliable, of):
     assert [bodies[0]] * 5 == bodies
 
 
-def test_a_tracked_prediction_is_not_made_twice(onepass, unreliable):
-    """By a balancer, or after its 502 or 504: each try may keep another one."""
+@pytest.mark.parametrize("lost", [0, 502, 504])
+def test_a_tracked_prediction_is_not_made_twice(onepass, unreliable, lost):
+    """By a balancer, or after its 502 or 504, or after a lost answer: each try may keep another one."""
     url, plan, posted = unreliable
-    plan[:] = [(0, ""), (503, "store-down"), (502, "none")]
     with onepass.Onepass(url) as service:
         for ask in (
             service.model("m").predict,
             lambda row, track: service.model("m").predict_batch([row], track=track),
         ):
-            with pytest.raises(onepass.OnepassError):
+            plan[:] = [(503, "store-down"), (lost, "none")]
+            with pytest.raises(onepass.OnepassError) as failed:
                 ask({"a": 1.0}, track=True)
-            plan[:] = [(504, "none")]
+            assert (lost, True) == (failed.value.status, failed.value.unsure)
     assert (4, []) == (len(posted), [headers for _, headers, _ in posted if "Idempotency-Key" in headers])
+
+
+def test_a_tracked_prediction_waits_for_a_service_that_starts(onepass, unreliable, monkeypatch):
+    """It is sent again after a connection that was refused, since nothing was sent."""
+    url, plan, posted = unreliable
+    plan.clear()
+    with onepass.Onepass("http://127.0.0.1:9") as service:
+        port = int(url.rpartition(":")[2])
+        monkeypatch.setattr(onepass.time, "sleep", lambda _: setattr(service._threads.connection, "port", port))
+        assert 1 == service.model("m").predict({"a": 1.0}, track=True)["rows"]
+    assert 1 == len(posted)
+
+
+def test_a_connection_that_the_service_has_closed_is_opened_again(onepass):
+    """It closes those that are idle: even a tracked prediction, which is sent only once, does not fail on one."""
+
+    class Answers(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        with onepass.Onepass(f"http://127.0.0.1:{server.server_port}", patience_s=0) as service:
+            for _ in range(3):
+                assert {} == service.model("m").predict({"a": 1.0}, track=True)
+                service._threads.connection.sock.recv(1, socket.MSG_PEEK)  # returns once it is closed
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.parametrize("told", [{"url": "http://127.0.0.1:9"}, {"URL": "http://127.0.0.1:9"}, {"PORT": "9"}])
