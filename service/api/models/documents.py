@@ -23,6 +23,7 @@ from core.model import Model, read
 from core.problems import PROBLEMS_MAX, Problem, refuse
 from service.api.http.context import iso
 from service.api.http.media import JSON
+from service.api.rows.formats.csv_tables import names_in
 from service.api.rows.large_answers import held_answer
 from service.runtime.replicas import changes
 from service.runtime.replicas.named_states import StateBudget
@@ -168,8 +169,8 @@ def challenger_list(replica: Replica) -> bytes:
 
 
 def chosen(field: str, given: str, known: Collection[str], what: str) -> list[str]:
-    """The names in a query, separated by commas; ``Invalid`` lists those that are not known. ``what`` is their kind."""
-    names = given.split(",")
+    """The names in a query, see ``names_in``; ``Invalid`` lists those that are not known. ``what`` is their kind."""
+    names = names_in(field, given)
     strange = [f"{field}[{at}]" for at, name in enumerate(names) if name not in known]
     refuse([Problem(place, f"is not a {what}", [*known][:100]) for place in strange[:PROBLEMS_MAX]])
     return names

@@ -37,7 +37,9 @@ async def show_posterior(
     ctx: Ctx,
     request: Request,
     replica: ReadModel,
-    features: Annotated[Text | None, Query(description="Show only the columns of these features.")] = None,
+    features: Annotated[
+        Text | None, Query(description="Show only these features, separated by commas (quote names that contain one).")
+    ] = None,
     diagonal: Annotated[bool, Query(description="Without the numbers off the diagonals of matrices.")] = False,
 ) -> Response:
     """What the learner holds, by column name.

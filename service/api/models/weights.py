@@ -21,6 +21,7 @@ from service.api.http.context import Context, Ctx, Text, within
 from service.api.http.route import READ, Route
 from service.api.models.documents import NOT_MODIFIED, chosen, counted, encode, not_modified, stamp, tag_of
 from service.api.models.models import ReadModel
+from service.api.rows.formats.csv_tables import names_in
 from service.api.schemas import Incarnation, Version
 from service.errors import RequestConflict, TooLarge
 from service.runtime.replicas.replica import Replica
@@ -60,7 +61,10 @@ async def show_weights(
     ctx: Ctx,
     request: Request,
     replica: ReadModel,
-    names: Annotated[Text | None, Query(description="Columns, or names of sparse rows, separated by commas.")] = None,
+    names: Annotated[
+        Text | None,
+        Query(description="Columns, or names of sparse rows, separated by commas (quote names that contain one)."),
+    ] = None,
     sparsity: Annotated[
         int | None, within(1), Query(description="Only the largest weights, this many per output.")
     ] = None,
@@ -191,7 +195,7 @@ def _names(given: str | None, schema: SparseSchema) -> list[str]:
     if given is None:
         problem = "is required: the model does not keep the names that its rows had"
         raise Invalid.of("names", problem, "the names to recover over, separated by commas")
-    names = given.split(",")
+    names = names_in("names", given)
     most = names_bound(schema.width)
     if len(names) > most:
         raise Invalid.of("names", "are too many", f"<= {most} names for compressed_dim {schema.width}")

@@ -32,6 +32,27 @@ async def test_least_squares(api):
     assert ["b"] == [*(await api.get(f"{path}/weights?names=b"))["std"]["value"]]
 
 
+async def test_names_with_commas(api):
+    """A list in a query is one line of CSV, so that such a name is quoted; what is not a line of CSV is refused."""
+    path, sparse = await api.new(RLS, features=["a", "b, c"]), await api.new(SPARSE)
+    params = {"features": 'a,"b, c"', "names": '"b, c"'}
+    found = await api.get(f"{path}/posterior", params={"features": params["features"]})
+    assert ["a", "b, c", "bias"] == found["names"]
+    found = await api.get(f"{path}/weights", params={"names": params["names"]})
+    assert ["b, c"] == [*found["weights"]["value"]]
+    await api.post(f"{sparse}/feedback", {"features": {"b, c": 1}, "label": 1.0})
+    found = await api.get(f"{sparse}/weights", params={"names": params["names"]})
+    assert ["b, c"] == [*found["weights"]["value"]]
+    for given in ('"a', 'a,"b', '"a"b', "a\n", "a\rb"):
+        for route, field in (
+            (f"{path}/posterior", "features"),
+            (f"{path}/weights", "names"),
+            (f"{sparse}/weights", "names"),
+        ):
+            refused = problem(await api.ask("GET", route, params={field: given}), 422, field)
+            assert "is not a line of CSV" in refused["detail"]
+
+
 async def test_columns_of_a_feature(api):
     """A categorical feature has several columns; std is missing where the learner knows none."""
     features = ["a", {"name": "day", "categories": ["mon", "tue"]}]

@@ -139,6 +139,15 @@ async def test_what_is_wrong_with_the_queries_of_csv(api, params, field):
     await api.refuses(f"{await api.shared()}/feedback/batch", 422, field, **how)
 
 
+async def test_dropped_columns_whose_names_have_commas(api):
+    """Such a name is quoted; an unknown one is named as it was meant."""
+    how = {"content": '"b, c",a,b\n1,2,3\n', "headers": CSV}
+    path = await api.shared()
+    assert 1 == len((await api.post(f"{path}/predict/batch", params={"drop": '"b, c"'}, **how))["predictions"])
+    found = await api.ask("POST", f"{path}/predict/batch", params={"drop": '"b, d"'}, **how)
+    assert "did you mean b, c?" in problem(found, 422, "drop")["detail"]
+
+
 async def test_ragged_rows_beside_dropped_columns(api):
     """The row is named, however many cells it lacks."""
     how = {"content": "a,b,z\n1,2,3\n1,2\n", "headers": CSV, "params": {"drop": "z"}}

@@ -6,6 +6,7 @@ Decimal commas are not supported, whatever the delimiter: numbers are written as
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import compress, islice
 from typing import Any
 
@@ -105,19 +106,18 @@ def _pop_column(header: list[str], rows: list[list[str]], name: str | None, quer
     return [row.pop(at) for row in rows]
 
 
-def _names_in(given: str) -> frozenset[str]:
-    """The names of columns in a query parameter, which is read as a line of CSV; none if that is not possible."""
-    try:
-        return frozenset(next(csv.reader([given]), ()))
-    except csv.Error:
-        return frozenset()
+def names_in(field: str, given: str) -> list[str]:
+    """The names in a query parameter, which is one line of CSV; ``Invalid`` if it is not."""
+    with suppress(csv.Error):
+        if given[-1:] not in "\r\n":
+            return next(csv.reader([given], strict=True))
+    raise Invalid.of(field, "is not a line of CSV", "names separated by commas; quote those that contain one")
 
 
 def _without(header: list[str], rows: list[list[str]], given: str) -> tuple[list[str], list[list[str]]]:
     """The table without the columns that a query parameter names."""
-    dropped = _names_in(given)
-    if not dropped.issubset(header) or not dropped:
-        absent = [name for name in given.split(",") if name not in header]
+    dropped = frozenset(names_in("drop", given))
+    if absent := [*dropped.difference(header)]:
         meant = suggestion(absent[0], header) if len(absent) == 1 else ""
         problem = "names a column that is not in the header, or that is the label, id, discount, weight or served"
         raise Invalid.of("drop", problem + meant, header[:HEADER_SHOWN])
