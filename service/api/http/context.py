@@ -142,6 +142,7 @@ async def paging(
 
 
 async def idempotency_key(
+    request: Request,
     key: Annotated[
         Text | None,
         Header(
@@ -152,7 +153,14 @@ async def idempotency_key(
     ] = None,
 ) -> str | None:
     """The id of the whole request, as the client sent it."""
+    one_key(request)
     return key
+
+
+def one_key(request: Request) -> None:
+    """``Invalid`` for a second Idempotency-Key."""
+    if [name for name, _ in request.scope["headers"]].count(b"idempotency-key") > 1:
+        raise Invalid.of("Idempotency-Key", "is given twice")
 
 
 Fresh = Annotated[Freshness | None, Depends(fresh_enough)]

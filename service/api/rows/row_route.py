@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.api.http import access_log
 from service.api.http.bodies import RESERVED, SMALL_BYTES
-from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_queries
+from service.api.http.context import FRESHNESS, Context, fresh_by_query, known_queries, one_key
 from service.api.http.headers import ALWAYS, LINES, MODEL, NAME, REQUEST_ID, begin_request
 from service.api.http.media import JSON
 from service.api.http.problems import invalid
@@ -103,6 +103,7 @@ class RowRoute(Route):
                 fresh = await fresh_by_query(request, *self._own_queries) if scope["query_string"] else None
                 found = await self.endpoint(context, name, request, fresh)
             else:
+                one_key(request)
                 if scope["query_string"]:
                     known_queries(request, *self._own_queries)
                 found = await self.endpoint(context, name, request)

@@ -31,6 +31,21 @@ async def test_a_number_and_its_text_are_one_id(api, first, again):
     assert 4 == (await api.get(path))["rows"]
 
 
+@pytest.mark.parametrize("route", ["feedback", "feedback/batch", "reset"])
+async def test_a_second_idempotency_key_is_refused(api, route):
+    """As a second query parameter is: the first one alone would not identify the request."""
+    path, body = (
+        await api.learnt(),
+        {"feedback": {**ROW, "label": "UP"}, "feedback/batch": {**columnar(5), "labels": LABELS}},
+    )
+    how = {"json": body[route]} if route in body else {}
+    refused = await api.ask(
+        "POST", f"{path}/{route}", headers=[("Idempotency-Key", "a"), ("Idempotency-Key", "b")], **how
+    )
+    problem(refused, 422, "Idempotency-Key")
+    assert 3 == (await api.get(path))["rows"]
+
+
 async def test_ids_are_remembered_for_every_replica(start, api):
     """Another one, which did not commit it, answers the same; so does one that has to read it from the log first."""
     path = await api.learnt()
