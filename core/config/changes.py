@@ -122,7 +122,7 @@ def _with_labels(config: Config, added: object, retired: int) -> list[Label]:
     new = [label for label in distinct(added, field) if known.index(label) < 0]
     for label in new:
         if (other := known.clash(label)) is not None:
-            raise Invalid.of(field, f"contains a label that {clashes(other, 'of the model')}")
+            raise Invalid.of(field, f"contains a label that {clashes(other, 'another label of the model')}")
     if (count := len(declared) + len(new)) > (bound := config.algorithm.class_bound):
         way_out = f" ({retired} of them retired: create a model without these)" if retired else ""
         raise Invalid.of(field, f"makes {count} labels{way_out}", f"{config.algorithm_id}: at most {bound}")

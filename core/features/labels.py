@@ -29,9 +29,9 @@ _TYPES = {str: "string", int: "integer", bool: "boolean"}
 T = TypeVar("T")
 
 
-def clashes(other: Label, whose: str) -> str:
-    """The problem of a label that looks like another one of a different type; ``whose``: where the other is from."""
-    alike = f"looks in answers like the {_TYPES[type(other)]} {json.dumps(other)}, another label {whose}"
+def clashes(other: Label, which: str) -> str:
+    """The problem of a label that looks like another one of a different type; ``which``: what the other one is."""
+    alike = f"looks in answers like the {_TYPES[type(other)]} {json.dumps(other)}, {which}"
     return f"{alike}: send that one, or use another name"
 
 
@@ -177,7 +177,7 @@ def distinct(raw: object, field: str, of: str = "labels", allowed: object = None
         if found.index(label) >= 0:
             raise Invalid.of(where, "occurs twice")
         if (other := found.clash(label)) is not None:
-            raise Invalid.of(where, clashes(other, "before it"))
+            raise Invalid.of(where, clashes(other, "another one before it"))
         found.add(label)
 
     refuse(_problems(raw, join, lambda i: f"{field}[{i}]"))

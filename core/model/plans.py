@@ -82,7 +82,7 @@ def refuse_on_arrival(model: Model, config: Config, fields: Sequence[str]) -> No
         return
     then: Any = "drop" if config.labels_due is None or model.regression else config.labels_due["then"]
     if then != "drop" and (other := model.labels.clash(then["label"])) is not None:
-        raise Invalid.of("labels_due.then.label", clashes(other, "of the model"), [other])
+        raise Invalid.of("labels_due.then.label", clashes(other, "another label of the model"), [other])
 
 
 def _refuse_many(model: Model, field: str, labels: object) -> None:

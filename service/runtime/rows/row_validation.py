@@ -281,7 +281,7 @@ class RowValidator:
         new: list[int] = []
         for at, label in enumerate(found):
             if (other := trial.clash(label)) is not None:
-                raise Invalid.of(path(at), clashes(other, "of the model"), [other])
+                raise Invalid.of(path(at), clashes(other, "another label of the model"), [other])
             if trial.index(label) < 0:
                 new.append(at)
                 trial.add(label)

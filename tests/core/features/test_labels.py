@@ -170,3 +170,9 @@ def test_a_column_is_read_like_its_cells():
     assert ["row 2, column class", "row 4, column class"] == fields(
         from_texts, ["a", "x", "b", "y"], ("a", "b"), lambda at: f"row {at + 1}, column class"
     )
+
+
+def test_a_clash_in_a_list_is_of_labels_or_of_categories() -> None:
+    """The error calls neither the other."""
+    with pytest.raises(Invalid, match=r"the integer 0, another one before it: send that one"):
+        distinct([0, "0"], "categories")
