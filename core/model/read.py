@@ -14,7 +14,6 @@ from core.drift.outbox import NO_ALARM
 from core.entry import ServedPrediction
 from core.features import Schema
 from core.features.labels import LabelSet, key
-from core.learners.observer import OBSERVER
 from core.metrics import Quality
 from core.metrics.prequential import number
 from core.model.class_answers import ClassAnswers
@@ -33,9 +32,14 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
 
     ``RuntimeError`` if there is no feature space yet, ``Conflict`` for an observer.
     """
-    if parts.config.algorithm_id == OBSERVER:
-        raise Conflict("an observer predicts nothing: it judges what another model predicts")
+    refuse_observer(parts.config)
     return parts.answers.of(parts.space_model.predict(raw))
+
+
+def refuse_observer(config: Config) -> None:
+    """``Conflict`` if a model of this configuration never predicts."""
+    if config.algorithm.observes:
+        raise Conflict("an observer predicts nothing: it judges what another model predicts")
 
 
 def predict_to_keep(model: Model, raw: Floats) -> tuple[Prediction, list[ServedPrediction]]:

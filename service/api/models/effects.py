@@ -73,10 +73,10 @@ async def show_effects(ctx: Ctx, request: Request, replica: ReadModel) -> Respon
 
 def _refuse_without_effects(replica: Replica) -> None:
     model = replica.model
-    if model.prediction_schema is None:
-        raise no_features(replica.name)
     if model.config.algorithm.observes:
         raise RequestConflict("an observer predicts nothing: there are no effects")
+    if model.prediction_schema is None:
+        raise no_features(replica.name)
     if isinstance(model.prediction_schema, SparseSchema):
         raise RequestConflict("there are no effects: rows are compressed, and names are not kept")
     sample = model.own.space_model.sample

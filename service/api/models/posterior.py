@@ -65,6 +65,8 @@ async def show_posterior(
 def _chosen(replica: Replica, given: str | None) -> list[str] | None:
     """The requested features, None: all of them."""
     schema = replica.model.prediction_schema
+    if replica.model.config.algorithm.observes:
+        raise RequestConflict("an observer learns nothing: it has no posterior")
     if schema is None:
         raise no_features(replica.name)
     if given is None:
@@ -75,8 +77,6 @@ def _chosen(replica: Replica, given: str | None) -> list[str] | None:
 
 
 def _document(replica: Replica, features: str | None, diagonal: bool) -> bytes:
-    if replica.model.config.algorithm.observes:
-        raise RequestConflict("an observer learns nothing: it has no posterior")
     found = read.posterior(replica.model, _chosen(replica, features), diagonal=diagonal)
     if (numbers := count_numbers(found)) > NUMBERS_MAX:
         detail = f"the posterior has {numbers} numbers; the limit of an answer is {NUMBERS_MAX}"

@@ -49,7 +49,7 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK, fresh)
 
     def rows_of(validator: RowValidator) -> tuple[Any, Floats, Labels, OutsidePredictions]:
-        return *validator.prediction(table), validator.labels_to_score(table), validator.outside(table)
+        return *validator.rows_to_score(table), validator.labels_to_score(table), validator.outside(table)
 
     while True:  # until the rows are read with the features that the model has when it predicts them
         space, raw, labels, outside = await read_rows(ctx, replica, len(body), rows_of)

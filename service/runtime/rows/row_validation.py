@@ -16,6 +16,7 @@ from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import LabelSet, canonical_all, clashes, from_texts
 from core.model import Model, refuse_lag_names
+from core.model.read import refuse_observer
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, refuse, suggestion
 from service.errors import RequestConflict, no_features
 from service.runtime import admission
@@ -59,7 +60,12 @@ class RowValidator:
     # ---------------------------------------------------------------- rows
 
     def prediction(self, table: Table) -> tuple[Space, Floats]:
-        """Rows to predict: their feature space, and their raw values (n, F).
+        """Rows to predict, as ``rows_to_score``; ``Conflict`` for an observer, whatever the rows."""
+        refuse_observer(self.config)
+        return self.rows_to_score(table)
+
+    def rows_to_score(self, table: Table) -> tuple[Space, Floats]:
+        """Rows to evaluate: their feature space, and their raw values (n, F).
 
         In an overlap the new names are ignored; an array may have the columns of both spaces.
         """

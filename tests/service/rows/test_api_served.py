@@ -181,6 +181,21 @@ async def test_an_observer(api):
     problem(await api.ask("PUT", f"{other}/challengers/eye", json={"algorithm": "observer"}), 422, "algorithm")
 
 
+async def test_an_observer_says_what_it_is_before_its_first_row(api):
+    """Rather than that a row would give it features."""
+    path = await api.new(OBSERVER)
+    for method, route, body in (
+        ("POST", f"{path}/predict", {"features": ROWS[0]}),
+        ("POST", f"{path}/predict/batch", {"columns": ["a", "b"], "data": [[1, 2]]}),
+        ("GET", f"{path}/posterior", None),
+        ("GET", f"{path}/effects", None),
+    ):
+        assert problem(await api.ask(method, route, json=body), 409)["detail"].startswith("an observer ")
+    tensor = {"name": "features", "datatype": "FP64", "shape": [1, 2], "data": [1, 2]}
+    found = await api.ask("POST", f"/v2{path}/infer", json={"inputs": [tensor]})
+    assert (409, True) == (found.status_code, found.json()["error"].startswith("an observer "))
+
+
 async def test_an_observer_of_numbers(api):
     """Errors are those of what was served; a row without is not scored, and a text is refused."""
     path = await api.new({"algorithm": "observer", "task": "regression", "features": ["a", "b"]})
