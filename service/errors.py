@@ -62,7 +62,7 @@ class RequestConflict(OnepassError):
     - A step of a change of features is out of order: ``GET /models/NAME/features`` shows the phase,
       ``/guide/change-of-features`` the steps.
     - Promotion of a challenger that is not proven to be better: wait for more rows, or send ``{"force": true}``.
-    - ``min_version`` comes from an earlier model of the same name: compare ``incarnation``.
+    - ``min_version`` was sent with ``incarnation=`` of an earlier model of the same name: read the new one.
     """
 
 
@@ -175,8 +175,8 @@ class BadHead(OnepassError):
 class HeadTooLarge(BadHead):
     """The headers are too large.
 
-    The request line and headers together may have at most 100 lines and 64 KiB; so may the trailers of a chunked body.
-    The connection is closed.
+    A request may have at most 100 headers, which together with the request line have at most 64 KiB; the same holds for
+    the trailers of a chunked body. The connection is closed.
     - Send fewer or shorter headers. The usual cause is cookies of other applications on the same host.
     """
 
@@ -184,8 +184,8 @@ class HeadTooLarge(BadHead):
 class NotJson(OnepassError):
     """The body is not JSON.
 
-    The ``Content-Type`` is JSON or missing, but the body is not JSON, or not UTF-8. ``NaN``, ``Infinity`` and a name
-    that occurs twice in one object are errors, too.
+    The ``Content-Type`` is JSON or missing, but the body is not JSON, or not UTF-8. ``NaN`` and ``Infinity`` are
+    errors, too.
     - The byte, or line and column, is where reading stopped: look just before it for a missing bracket, single quotes
       or a trailing comma.
     - Write missing values as ``null``.

@@ -27,14 +27,14 @@ COMMANDS = {
     "export": ("states", "Write a model's state to a file, or all states to a tar."),
     "import": ("states", "Create or replace a model from a state file, or many from a tar."),
     "delete": ("rows", "Delete models."),
-    "replay": ("replay.commands", "Send a file through a model, row by row, and show how well it predicts."),
+    "replay": ("replay.commands", "Send a file through a model, in order, and show how well it predicts."),
     "compare": ("replay.commands", "Send a file through several algorithms at once, and show which is best."),
     "evaluate": ("replay.commands", "Score a model on a file without learning it."),
     "keys": ("keys", "Make a secret for a key of the service."),
     "settings": ("serving", "Print every setting with its value, default and meaning."),
 }
 """What each command does, and the module of service.client that has a function of its name."""
-EPILOG = "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 128 + n ended by signal n."
+EPILOG = "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 128 + n by signal n (serve and demo: 0)."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

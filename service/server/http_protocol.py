@@ -326,7 +326,7 @@ class _Bounded(HttpToolsProtocol):
     @staticmethod
     def _too_large() -> HeadTooLarge:
         return HeadTooLarge(
-            f"the request line and headers, or the trailers, exceed {HEAD_LINES_MAX} lines or {HEAD_BYTES_MAX} bytes"
+            f"over {HEAD_LINES_MAX} headers or trailers, or over {HEAD_BYTES_MAX} bytes of them and the request line"
         )
 
     def _refuse(self, error: OnepassError) -> None:

@@ -64,7 +64,7 @@ def replay(
     ] = None,
     service: Running,
 ) -> None:
-    """Send a file through a model, row by row, and show how well it predicts.
+    """Send a file through a model, in order, and show how well it predicts.
 
     Each row is predicted first, then learned; all figures are of predictions made before the label was known. The first
     cells of a column decide how it is read: as numbers, also with a decimal comma, true and false, times, dates, or

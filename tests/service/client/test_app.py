@@ -65,7 +65,10 @@ def test_help_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -
     assert 0 == app.main([*command, "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith(f"Usage: {' '.join(['onepass', *command])} ")
-    assert "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings" in said
+    assert (
+        "Exit status: 0 done, 1 refused or failed, 2 wrong usage or settings, 128 + n by signal n (serve and demo: 0)."
+        in said
+    )
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,3 +155,17 @@ def test_markdown_holds_no_html_of_its_own():
     assert "lead <b>" == found.lead
     assert [] == re.findall(r"<(b|i|u|script)>", found.html)
     assert "&lt;u&gt;" + documents.markdown.GAP in found.html
+
+
+@pytest.mark.parametrize(
+    ("slug", "said"),
+    [
+        ("clash", "with ``incarnation=`` of an earlier model"),
+        ("not-json", "``NaN`` and ``Infinity`` are"),
+        ("head-too-large", "100 headers"),
+    ],
+)
+def test_problems_name_what_decides(slug, said):
+    """``min_version`` alone is no conflict, a repeated name is 422, and the request line is no header."""
+    (text,) = (" ".join(kind.text.split()) for kind in api_problems.kinds() if kind.slug == slug)
+    assert said in text
