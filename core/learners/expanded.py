@@ -45,10 +45,15 @@ class Expanded:
         return in_chunks(lambda part: self.learner.predict(self._features.expand(part)), parts, X)
 
     def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+        self,
+        X: Floats,
+        y: NDArray[Any],
+        discounts: Floats | None = None,
+        weights: Floats | None = None,
+        past: Floats | None = None,
     ) -> Prediction:
-        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``."""
-        return in_chunks(self._learn, chunks(self.learner.rows, CHUNK_ROWS, len(X)), X, y, discounts, weights)
+        """Predict, then learn X (n, d), y (n,); see ``RowLearner``."""
+        return in_chunks(self._learn, chunks(self.learner.rows, CHUNK_ROWS, len(X)), X, y, discounts, weights, past)
 
     def _learn(self, X: Floats, *given: Any) -> Prediction:
         return self.learner.learn(self._features.expand(X), *given)

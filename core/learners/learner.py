@@ -52,8 +52,10 @@ class RowLearner(Holder):
         """Add a class; by default nothing else in the state changes."""
         self.classes += 1
 
-    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """Predict n rows; if they have labels, learn each row after its prediction.
+    def run_rows(
+        self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats
+    ) -> Floats | None:
+        """Predict n rows; if they have labels, learn each row after its prediction. Returns ``Prediction.experts``.
 
         Args:
             X: (n, d) rows.
@@ -83,30 +85,39 @@ class RowLearner(Holder):
         n = X.shape[0]
         if self.regression:
             out = np.empty((2, n))
-            self.run_rows(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, NO_VALUE, out)
-            return Prediction(out[0], None, out[1] if self.deviates else None)
+            told = self.run_rows(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, NO_VALUE, out)
+            return Prediction(out[0], None, out[1] if self.deviates else None, told)
         value, out = np.empty(n, np.int64), np.empty((n, self.classes))
-        if self.classes:
-            self.run_rows(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, out)
-        else:
+        if not self.classes:
             value.fill(-1)
-        return Prediction(value, out)
+            return Prediction(value, out)
+        return Prediction(value, out, None, self.run_rows(X, NONE_GIVEN, NONE_GIVEN, NONE_GIVEN, value, out))
 
     def learn(
-        self, X: Floats, y: NDArray[Any], discounts: Floats | None = None, weights: Floats | None = None
+        self,
+        X: Floats,
+        y: NDArray[Any],
+        discounts: Floats | None = None,
+        weights: Floats | None = None,
+        past: Floats | None = None,
     ) -> Prediction:
-        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``."""
+        """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``.
+
+        ``past`` (n, 1 + A), or (n, 1): for algorithms with ``row_pasts``, the last label when tracked rows were
+        predicted, and what ``returned_past`` gives.
+        """
         n = X.shape[0]
+        more: Any = () if past is None else (past,)
         if discounts is None:
             discounts = NONE_GIVEN
         if weights is None:
             weights = NONE_GIVEN
         if self.regression:
             out, numbers = np.empty((2, n)), np.ascontiguousarray(y, dtype=np.float64)
-            self.run_rows(X, numbers, discounts, weights, NO_VALUE, out)
+            self.run_rows(X, numbers, discounts, weights, NO_VALUE, out, *more)
             return Prediction(out[0], None, out[1] if self.deviates else None)
         value, out = np.empty(n, np.int64), np.empty((n, self.classes))
-        self.run_rows(X, y.astype(np.float64), discounts, weights, value, out)
+        self.run_rows(X, y.astype(np.float64), discounts, weights, value, out, *more)
         return Prediction(value, out)
 
     def _sizes(self, found: Counts) -> Counts:

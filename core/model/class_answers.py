@@ -239,7 +239,7 @@ class ClassAnswers(Holder):
         if self._by_learner and len(self._order):
             own = self._order[prediction.value]
             value = np.where((prediction.value >= 0) & ~np.isin(own, np.flatnonzero(self._gone)), own, value)
-        return Prediction(value, shares)
+        return Prediction(value, shares, None, prediction.experts)
 
     def shares_in_use(self, shares: Floats) -> Floats:
         """The probabilities of ``in_use`` among (n, K)."""

@@ -48,10 +48,6 @@ def learn_rows(parts: LearnerParts, space: str, rows: BlockRows, *, own: bool) -
         returned = predicted_by(parts.learner_id, rows.returned, or_returned=own or route is None)
         lags = None if route is None else route.returned_lags([None if one is None else one.lags for one in returned])
         rows = replace(rows, returned=returned, lags=lags)
-        if route is not None and parts.config.algorithm.row_pasts:
-            last = answers.last_labels(returned)[:, None]
-            kept = route.returned_past([None if one is None else one.past for one in returned])
-            rows.past = last if kept is None else np.hstack([last, kept])
     truth, known = answers.truth_of(rows.labels)
     if route is None or response is None or not len(truth):
         return _score_only(parts, rows)
@@ -126,7 +122,15 @@ def _learn_block(
     model, answers = route.model, parts.answers
     before = parts.rows_before_start + answers.metrics.rows
     X = model.encode(rows.raw if route.part is None else route.part.of(rows.raw), truth, rows.lags)
-    prediction = model.learn(X, truth, rows.discounts, rows.weights, new, rows.past)
+    past: Floats | None = None
+    if rows.returned is not None and parts.config.algorithm.row_pasts:
+        past = answers.last_labels(rows.returned)[:, None]
+        # A reset leaves fewer rows, and perhaps classes in another order.
+        known = enumerate(rows.returned, answers.metrics.rows)
+        kept = [None if one is None or (one.scored or 0) > at else one.past for at, one in known]
+        if (found := route.returned_past(kept)) is not None:
+            past = np.hstack([past, found])
+    prediction = model.learn(X, truth, rows.discounts, rows.weights, new, past)
     scored = answers.absorb(prediction, truth, rows, new, route.watched)
     if route.watched:
         D = model.schema.width  # lag columns follow, and in an overlap the new space's columns

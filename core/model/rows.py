@@ -32,7 +32,6 @@ class BlockRows(Struct):
     weights: Floats | None = None  # (n,)
     returned: Returned | None = None  # the returned predictions of tracked rows
     lags: Floats | None = None  # lag columns that tracked rows bring with them (core.features.lags)
-    past: Floats | None = None  # for algorithms with ``row_pasts``, what was known when tracked rows were predicted
     outside: Sequence[Any] | None = None  # predictions of a model outside, None if there is none
 
     def part(self, at: slice) -> "BlockRows":

@@ -85,7 +85,7 @@ class SpaceExpert(Nested):
 
         Truth, discounts and weights are as ``core.contract.Learner.learn`` takes them. ``new``: whether the one row is
         of a class that the learner has not seen; it is tested without that class. ``past``: for algorithms with
-        ``row_pasts``, what was known when tracked rows were predicted (core.learners.auto.learner).
+        ``row_pasts``, what was known when tracked rows were predicted (``RowLearner.learn``).
         """
         own = X if self.input_mapping is None else self.input_mapping.recover(X)
         Z = own if self.scaler is None else self.scaler.scale(own, absorb=True)

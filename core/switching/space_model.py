@@ -177,7 +177,8 @@ class SpaceModel(Nested):
     @property
     def remembering(self) -> Any:
         """The single learner if it has ``past``, to be kept with tracked predictions; else None."""
-        return self.own.learner if self.mixture is None and hasattr(self.own.learner, "returned_past") else None
+        learner = getattr(self.own.learner, "learner", self.own.learner)  # without its random features
+        return learner if self.mixture is None and hasattr(learner, "returned_past") else None
 
     def learn(
         self,

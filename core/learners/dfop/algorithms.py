@@ -87,6 +87,7 @@ ALGORITHMS = (
         ),
         equation="min Σᵢ (1 − μ)^(t − i) (yᵢ − wᵀxᵢ)² over w, exactly, row by row",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _VARIANT, UNSCALED, RANDOM_FEATURES),
+        row_pasts=True,
     ),
     _family(
         id="gdfop",
@@ -119,5 +120,6 @@ ALGORITHMS = (
         paper=f"{_PAPER}, Algorithm 2",
         equation="dfop on ψ = M x, M (d × D) hashed from the names; weights: min |x|₁ where M x = v, the s largest",
         params=(_RATE_OR_AUTO, _VARIANCE, BIAS, _COMPRESSED_DIM, _PROJECTION, _SPARSITY),
+        row_pasts=True,
     ),
 )

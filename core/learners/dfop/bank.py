@@ -17,6 +17,10 @@ One set of weights serves all classes. Class and probabilities follow from the m
 whichever member had the largest score. On 28 streams of two classes log loss is as good or better (accuracy +.12
 points, and where one class has 4 % of the rows or less, the area under the ROC curve +.04); for more classes it is not.
 
+**Labels that come late.** A tracked row is learned with the p_k of the moment when it was predicted, for o and l_k. By
+then a member with a short window did not know the latest labels; when the label comes, it may know labels of rows near
+this one. Members themselves learn the row like any other.
+
 **Why p_k is clipped.** A member with a short window sometimes predicts far outside everything seen; even a small weight
 times a huge number is a huge error.
 
@@ -178,7 +182,7 @@ def _mix_rows(
 
 
 @njit(f"void({VECTOR}, {_GIVEN}, {CUBE}, {TABLE}, {_SAID})", cache=True, nogil=True)
-def _combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, out: Floats) -> None:
+def combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, out: Floats) -> None:
     """Write the bank's predictions of n rows from its members' P (K, n, m) and S; learn labels y, if not (0,)."""
     if P.shape[0] == 1 and bank[REGRESSION]:
         return
@@ -223,16 +227,16 @@ def learn_rows(
                 return k, row, reason
         row, refreshed = 0, False
     if not only:
-        _combine(bank, y, weights, P, S, value, out)
+        combine(bank, y, weights, P, S, value, out)
     return K, 0, kernels.DONE
 
 
-@direct(f"void({VECTOR}, {ROWS_IN}, {_SAID})")
-def predict_rows(bank: Floats, X: Floats, value: Ints, out: Floats) -> None:
-    """Write the predictions of n rows under the members' states, as ``learn_rows`` does."""
-    none, outputs = np.empty(0), int(bank[OUTPUTS] + bank[REGRESSION])
-    P, S = predicted_by_members(bank, np.empty(int(bank[MEMBERS]) * outputs * X.shape[0]), out, X.shape[0])
+@direct(f"void({VECTOR}, {ROWS_IN}, {VECTOR}, {_SAID})")
+def predict_rows(bank: Floats, X: Floats, scores: Floats, value: Ints, out: Floats) -> None:
+    """Write the predictions of n rows under the members' states, and of the members, as ``learn_rows`` does."""
+    none = np.empty(0)
+    P, S = predicted_by_members(bank, scores, out, X.shape[0])
     for k in range(P.shape[0]):
         W, Q, _, _, counters = _member(bank, k)
         kernels.predict_rows(X, W, Q, counters, P[k], S[k])
-    _combine(bank, none, none, P, S, value, out)
+    combine(bank, none, none, P, S, value, out)

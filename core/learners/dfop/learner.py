@@ -13,12 +13,12 @@ D/10 rows. The weights of the members stay, since all now adapt equally fast.
 """
 
 import math
-from collections.abc import Mapping
-from typing import ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from core.contract import WEIGHT_MAX, Floats, Header, Ints, Spec, chunks, unlike
+from core.contract import WEIGHT_MAX, Floats, Header, Ints, Prediction, Spec, chunks, unlike
 from core.learners.calibration import CALIBRATION, fresh_calibration
 from core.learners.dfop import bank, blocks, kernels
 from core.learners.dfop.blocks import Block
@@ -39,6 +39,7 @@ FORGOTTEN_ROWS = 0.1  # rows per column that the past counts for after ``forget`
 FORGET_MIN = 1e-9
 VARIANCE_MIN = 1e-60
 RATE_MIN = 1e-12
+KEPT_MAX = 64  # most scores of members that are kept with a tracked row: of up to six classes if there are ten members
 
 
 def refresh_rows(columns: int) -> int:
@@ -113,6 +114,7 @@ class Dfop(LinearLearner):
         self.counters = self._numbers[:, :4]
         self._rows_at_once = 1 if K > 1 else math.inf
         self._scores = K * (outputs + self.regression) if K > 1 or not self.regression else 0
+        self._kept = K * outputs if K > 1 and K * outputs <= KEPT_MAX else 0
 
     @classmethod
     def sizes(cls, spec: Spec, classes: int) -> dict[str, int]:
@@ -146,25 +148,62 @@ class Dfop(LinearLearner):
 
     deviates: ClassVar = True
 
-    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """See ``RowLearner``; with several members, in chunks."""
+    def run_rows(
+        self,
+        X: Floats,
+        y: Floats,
+        discounts: Floats,
+        weights: Floats,
+        value: Ints,
+        out: Floats,
+        past: Floats | None = None,
+    ) -> Floats | None:
+        """See ``RowLearner``, and for ``past`` its ``learn``; with several members, in chunks."""
         n, member = X.shape[0], 0
         if n > self._rows_at_once and len(parts := chunks(self.rows, bank.CHUNK_ROWS, n)) > 1:
+            kept: list[Any] = []
             for part in parts:
                 own = np.empty((2, part.stop - part.start)) if self.regression else out[part]
-                self.run_rows(X[part], y[part], discounts[part], weights[part], value[part], own)
+                told = None if past is None else past[part]
+                kept.append(self.run_rows(X[part], y[part], discounts[part], weights[part], value[part], own, told))
                 if self.regression:
                     out[:, part] = own
-            return
-        if not len(y):
-            bank.predict_rows(self._bank, X, value, out)
-            return
+            return None if kept[0] is None else np.concatenate(kept)
         scores = np.empty(n * self._scores) if self._scores else NONE_GIVEN
+        if not len(y):
+            bank.predict_rows(self._bank, X, scores, value, out)
+            if not self._kept:
+                return None
+            P = scores[: n * self._kept]
+            return P.reshape(len(self.rates), n, -1).swapaxes(0, 1).reshape(n, -1) if n > 1 else P.reshape(1, -1)
         if n >= self.block_rows_min:
             member = len(self.rates)
             for k, predicted in enumerate(zip(*bank.predicted_by_members(self._bank, scores, out, n), strict=True)):
                 self._learn_blocks(k, (X, y, discounts, weights), predicted)
-        self._learn_in_turn((X, y, discounts, weights), (scores, value, out), member, only=False)
+        rows, written = (X, y, discounts, weights), (scores, value, out)
+        told = None if past is None or past.shape[1] != 1 + self._kept else past[:, 1:]
+        if told is None or np.isnan(told).all():
+            self._learn_in_turn(rows, written, member, only=False)
+            return None
+        for k in range(member, len(self.rates)):
+            self._learn_in_turn(rows, written, k, only=True)
+        P, S = bank.predicted_by_members(self._bank, scores, out, n)
+        told = told.reshape(n, len(P), -1).swapaxes(0, 1)
+        np.copyto(P, told, where=~np.isnan(told))
+        bank.combine(self._bank, y, weights, P, S, value, out)
+        return None
+
+    def past(self, prediction: Prediction, row: int) -> tuple[float, ...] | None:
+        """What to keep with one row of ``predict`` until its label comes: the members' scores."""
+        return None if prediction.experts is None else tuple(prediction.experts[row].tolist())
+
+    def returned_past(self, kept: Sequence[tuple[float, ...] | None]) -> Floats:
+        """What ``past`` has kept for rows, (n, K m); NaN for rows without, or with scores of fewer classes."""
+        found = np.full((len(kept), self._kept), np.nan)
+        for row, own in enumerate(kept):
+            if own is not None and len(own) == self._kept:
+                found[row] = own
+        return found
 
     def _learn_in_turn(self, rows: GivenRows, written: tuple[Floats, Ints, Floats], member: int, *, only: bool) -> None:
         """Learn rows one by one: all members from ``member`` on, or ``only`` that one; refreshes Q above 32 columns."""
