@@ -22,8 +22,9 @@ Four label experts need no columns. With n_k the weights of the labels k so far 
     order        (n_jk + 1/K) / (n_j + 1)          j the last label, whose n_jk then decay by .999, or by .98
     shares       (n_k + 1/K) / (n + 1)             all labels alike, or each label's n_k decayed by .99 a row
 
-The last label of a tracked row is the one that was known when the row was predicted. Tracked numbers move the weights
-by what the experts predicted at that moment: by then, an expert that forgets fast did not know the latest labels.
+The last label of a tracked row is the one that was known when the row was predicted. Tracked rows move the weights by
+what the experts predicted at that moment: by then, an expert that forgets fast did not know the latest labels. Of
+classes, only if they are few, and none has come since; d rows later the rates of choice and mixture are eta / sqrt(d).
 
 **Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.features.label_range):
 
@@ -101,12 +102,16 @@ def _last(told: Floats, i: int, counters: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _take_logs(P: Floats, i: int, labels: Floats, last: int, logs: Floats) -> None:
+def _take_logs(P: Floats, i: int, told: Floats, awake: Ints, labels: Floats, last: int, logs: Floats) -> None:
     """Write the logarithms l (A, K) of row i: first of the experts that read columns, then of the label experts."""
     A, K = logs.shape
+    served = told.shape[1] > 1 and not math.isnan(told[i, 1])
     for a in range(A):
         own = a - P.shape[0]
-        if own < 0:
+        if served:
+            for k in range(K):
+                logs[a, k] = math.log(max(told[i, 2 + awake[a] * K + k], _CLIP))
+        elif own < 0:
             for k in range(K):
                 logs[a, k] = math.log(max(P[a, i, k], _CLIP))
         else:
@@ -193,6 +198,7 @@ def mix_classes(
         y: (n,), or (0,) to learn nothing.
         weights: (n,) of the rows, or (0,): every row counts once.
         told: (n, 1) the last label when a tracked row was predicted, as in the counters, NaN for other rows; or (0, 0).
+            Or (n, 2 + E K), then also the rows learned and what all experts predicted at that moment, or NaN.
         awake: (A,) columns of the table.
         table: (9, E) see WEIGHT and the others.
         labels: (2, K + 1, K) for each of two decays, counts of labels, then counts of the labels after each label.
@@ -207,7 +213,7 @@ def mix_classes(
     _copy(table, awake, own, False)
     for i in range(p.shape[0]):
         last = int(_last(told, i, counters))
-        _take_logs(P, i, labels, last, logs)
+        _take_logs(P, i, told, awake, labels, last, logs)
         r[:] = 0.0
         for a in range(A):
             _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
@@ -237,11 +243,14 @@ def mix_classes(
             lost[a], missed = _losses(tempered[a], y[i], rare)
             own[FIGURE, a] += rate * (1.0 - missed - own[FIGURE, a])
         weighting.fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
-        weighting.weigh_and_share(own[WEIGHT], lost, 0.0, _CHOICE_RATE * weight)
+        step = weight
+        if told.shape[1] > 1 and not math.isnan(told[i, 1]):
+            step /= math.sqrt(max(counters[ROWS] - told[i, 1], 1.0))
+        weighting.weigh_and_share(own[WEIGHT], lost, 0.0, _CHOICE_RATE * step)
         for side in range(2):
             top[side] = 1.0 - c if side else c
             lost_by[side], _ = _losses(mixed[side], y[i], rare)
-        weighting.weigh_and_share(top, lost_by, 0.0, (_RARE_TOP_RATE if rare else _TOP_RATE) * weight)
+        weighting.weigh_and_share(top, lost_by, 0.0, (_RARE_TOP_RATE if rare else _TOP_RATE) * step)
         counters[POOLED] = top[0]
         _count_label(y[i], counts, last, labels, counters)
     if y.shape[0]:

@@ -44,7 +44,9 @@ from core.state.envelope import Nested
 _CHUNK_ROWS = 1024
 """Rows whose columns and predictions are in memory at once; chunks end at absolute row numbers, as blocks do. If
 experts may rest, a chunk has REST_ROWS rows, and for classes BLOCK."""
-_KEPT_ROWS = 10_000  # most rows predicted together of which tracked ones keep the experts' numbers, which take memory
+_KEPT_ROWS, _KEPT_MAX, _KEPT_UNIT = 10_000, 256, 65535
+"""Of what tracked rows keep until their labels come, which takes memory: the most rows that are predicted together, and
+probabilities of a team; the whole number that stands for 1."""
 _NEW = "new_"  # the prefix of the names of a second team's experts
 
 _STACK_COST = 8.0  # floating-point operations of the stacks for every pair of experts
@@ -129,23 +131,44 @@ class Auto(Nested):
         found = self._mixed([team.mixture.predict(out) for team, out in asked], NO_VALUE, NONE_GIVEN)
         if keep and self.team.mixture.regression:
             found.experts = asked[0][1][:, 0].T
+        elif keep and 1 < self.team.mixture.classes <= _KEPT_MAX / len(self.team.mixture.names):
+            found.experts = np.concatenate([out for _, out in asked]).swapaxes(0, 1)
         return found
 
     def _learn(
         self, X: Floats, y: NDArray[Any], numbers: Floats, weights: Floats, past: Floats | None = None
     ) -> Prediction:
         """Predict, then learn one chunk; experts may rest and teams begin or end afterwards."""
-        told, returned = NONE_TOLD, None
-        if past is not None:
-            told, returned = map(np.ascontiguousarray, np.split(past, [1 + len(self._recipes)], axis=1))
-            returned = returned if returned.shape[1] else None  # only the last label is known
+        returned = None
+        if past is not None and past.shape[1] > 1 and self.team.mixture.regression:
+            returned = np.ascontiguousarray(past[:, 1 + len(self._recipes) :])
         sets = self.columns.of(X, numbers, returned)
-        mixed = self._mixed([team.learn(sets, y, numbers, weights, told) for team in self._teams], y, weights)
+        found = [team.learn(sets, y, numbers, weights, self._told(team, past)) for team in self._teams]
+        mixed = self._mixed(found, y, weights)
         if self._rests and self.rows % self._chunk == 0:
             if self.horizon is not None:
                 self._judge(self.horizon)
             self._read()
         return mixed
+
+    def _told(self, team: Team, past: Floats | None) -> Floats:
+        """What ``Team.learn`` is told of the moment when rows were predicted."""
+        if past is None:
+            return NONE_TOLD
+        if team.mixture.regression:
+            return np.ascontiguousarray(past[:, : 1 + len(self._recipes)])
+        K, width = team.mixture.classes, 2 + len(team.mixture.names) * team.mixture.classes
+        told = np.full((len(past), width), np.nan)
+        told[:, 0] = past[:, 0]
+        for at in range(2, past.shape[1] - width + 1, width):
+            same = (past[:, 1] == K) & (past[:, at] == self._first_row(team))
+            told[same, 1:] = past[same, at + 1 : at + width]
+        told[:, 2:] /= _KEPT_UNIT
+        return told
+
+    def _first_row(self, team: Team) -> int:
+        """The row with which a team began: no other team did."""
+        return self.rows - team.mixture.rows
 
     def _mixed(self, found: list[Prediction], y: NDArray[Any], weights: Floats) -> Prediction:
         """The prediction of one team, or of both (core.learners.auto.horizon)."""
@@ -187,7 +210,7 @@ class Auto(Nested):
     ) -> Prediction:
         """Predict, then learn X (n, d), y (n,); see ``core.contract.Learner``. Takes no discounts.
 
-        ``past`` (n, 1 + E + L), or (n, 1): of tracked rows, the last label when they were predicted (a class plus 1; 0:
+        ``past`` (n, 1 + W), or (n, 1): of tracked rows, the last label when they were predicted (a class plus 1; 0:
         none; NaN: the present one), then what ``returned_past`` gives; None: no row was tracked.
         """
         del discounts
@@ -198,21 +221,41 @@ class Auto(Nested):
         return in_chunks(self._learn, chunks(self.rows, self._chunk, len(X)), X, own, numbers, weights, past)
 
     def past(self, prediction: Prediction, row: int) -> tuple[float, ...] | None:
-        """What to keep with one row of ``predict`` until its label comes: the experts' numbers, and the lag columns."""
+        """What to keep with one row of ``predict`` until its label comes: the experts' numbers, and the lag columns.
+
+        Of classes, if they are few: their number; and for each team its first row, its rows, and the probabilities of
+        all experts as whole numbers, which take few bytes. A resting expert's are those of the mixture, or the mean.
+        """
         if prediction.experts is None:
             return None
-        lags = () if self.columns.history is None else self.columns.history.now()
-        numbers = np.full(len(self._recipes), prediction.value[row])  # of a resting expert: the mixture's
-        numbers[self.team.mixture.awake[: prediction.experts.shape[1]]] = prediction.experts[row]
-        return (*numbers.tolist(), *lags)
+        said, E = prediction.experts[row], len(self._recipes)
+        if self.team.mixture.regression:
+            lags = () if self.columns.history is None else self.columns.history.now()
+            numbers = np.full(E, prediction.value[row])
+            numbers[self.team.mixture.awake[: len(said)]] = said
+            return (*numbers.tolist(), *lags)
+        kept = [said.shape[1]]
+        for team in self._teams:
+            awake = team.mixture.awake[team.mixture.awake < E]
+            own, said = said[: len(awake)], said[len(awake) :]
+            every = np.vstack([np.tile(own.mean(axis=0), (E, 1)), team.mixture.label_shares()])
+            every[awake] = own
+            shares = np.rint(every * _KEPT_UNIT).astype(np.int64).ravel().tolist()
+            kept += [self._first_row(team), team.mixture.rows, *shares]
+        return tuple(kept)
 
     def returned_past(self, kept: Sequence[tuple[float, ...] | None]) -> Floats:
-        """What ``past`` has kept for rows, (n, E + L); NaN for rows without."""
+        """What ``past`` has kept for rows, (n, W); NaN for rows without."""
         E, L = len(self._recipes), 0 if self.columns.history is None else self.columns.history.width
-        found = np.full((len(kept), E + L), np.nan)
-        for row, own in enumerate(kept):
-            if own is not None and len(own) in {E, E + L} and not np.isnan(own).any():
-                found[row, E : E + 1] = BEFORE_ALL
+        regression, names = self.team.mixture.regression, len(self.team.mixture.names)
+        found = np.full((len(kept), E + L if regression else max([len(own or ()) for own in kept], default=0)), np.nan)
+        for row, one in enumerate(kept):
+            own = np.array(one or ())
+            if not len(own) or not np.isfinite(own).all():
+                continue
+            if len(own) in {E, E + L} if regression else len(own) % (2 + names * int(own[0])) == 1:
+                if regression:
+                    found[row, E : E + 1] = BEFORE_ALL
                 found[row, : len(own)] = own
         return found
 

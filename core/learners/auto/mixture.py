@@ -105,6 +105,11 @@ class ExpertMixture(Holder):
         self.classes += 1
         self.labels = np.pad(self.labels, ((0, 0), (0, 1), (0, 1)))
 
+    def label_shares(self) -> Floats:
+        """The probabilities of the next row's class by the label experts, (4, K), K >= 1."""
+        counted = np.concatenate([self.labels[:, int(self.counters[mixing.LAST])], self.labels[:, 0]])
+        return np.asarray((counted + 1.0 / self.classes) / (counted.sum(axis=1, keepdims=True) + 1.0))
+
     def predict(self, out: Floats) -> Prediction:
         """The prediction of n rows from those of the awake experts that read columns. Changes nothing.
 

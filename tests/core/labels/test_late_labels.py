@@ -166,6 +166,36 @@ def test_scores_from_before_a_reset_are_not_used():
     assert states[0] == states[1]
 
 
+def test_auto_does_not_trust_experts_that_know_more_when_the_labels_come():
+    """A label lasts for a while: the latest ones tell the next one, but rows whose labels come 50 together do not know.
+
+    Labels that come together leave the same bits as one by one, also while a second team lives or a class appears.
+    """
+    rows, late, rng = 2000, 50, np.random.default_rng(4)
+    classes = np.cumsum(rng.random(rows) < 0.03) % 2
+    X = np.c_[classes + 0.4 * rng.normal(size=rows), rng.normal(size=rows)]
+    X[1200:, 0] *= -1.0
+    classes[1900:][rng.random(100) < 0.2] = 2
+    y = np.array(["UP", "DOWN", "NONE"])[classes]
+    config = {"algorithm": "auto", "task": "classification", "features": ["a", "b"], "watch": None}
+    config["params"] = {"size": "small"}
+    model, other, told = Fed(config), Fed(config), []
+    for at in range(0, rows, late):
+        batch = range(at, at + late)
+        told += [model.served(X[row : row + 1]) for row in batch]
+        due = [(X[row : row + 1], [str(y[row])], told[row]) for row in batch]
+        for x, label, served in due:
+            model.learn(x, label, served=served)
+        space, other.version = model.machine.feedback_schema.id, other.version + 1
+        together = tuple(Rows(space, None, x, label, served=served) for x, label, served in due)
+        apply(other.machine, Entry(other.version, 1, together))
+        assert save.to_bytes(model.machine) == save.to_bytes(other.machine)
+    right = np.array([answer.prediction for answer in told]) == y
+    assert min(right[400:1200].mean(), right[1500:1900].mean()) > 0.85
+    # Kept by one team for two classes, and by two teams for two and for three.
+    assert {0, 29, 57, 83} == {len(answer.past or ()) for answer in told}
+
+
 @pytest.mark.parametrize(
     ("algorithm", "y"), [("ga2m", ["y"]), ("dfop", ["y"]), ("auto", ["y"]), ("dfop", np.array([1.0]))]
 )
