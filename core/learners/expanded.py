@@ -5,11 +5,13 @@ they do not belong to the row's columns, and additional columns are not possible
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from core.contract import Floats, Header, Learner, Prediction, Spec, chunks, in_chunks
+from core.learners.learner import KEPT_ROWS
 from core.learners.parameters import FEATURE_OBJECT_BYTES
 from core.learners.posterior import View, random_names
 from core.numerics.random_features import RandomFeatures
@@ -41,8 +43,14 @@ class Expanded:
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        parts = chunks(0, CHUNK_ROWS, len(X))
-        return in_chunks(lambda part: self.learner.predict(self._features.expand(part)), parts, X)
+        predict = partial(self._predict, keep=len(X) <= KEPT_ROWS)
+        return in_chunks(predict, chunks(0, CHUNK_ROWS, len(X)), X)
+
+    def _predict(self, X: Floats, keep: bool) -> Prediction:
+        found = self.learner.predict(self._features.expand(X))
+        if not keep:
+            found.experts = None
+        return found
 
     def learn(
         self,

@@ -12,6 +12,8 @@ from core.state.layout import Counts, Holder
 CLASS_BOUND = 100  # default of the largest number of classes of an algorithm
 NONE_GIVEN = np.empty(0)  # discounts or weights of rows without any: the default discount, and every row counts once
 NO_VALUE = np.empty(0, dtype=np.int64)
+KEPT_ROWS = 10_000  # most rows predicted together of which tracked ones keep what experts predict, which takes memory
+NONE_TOLD = np.empty((0, 0))  # nothing is known of the moment when rows were predicted
 _NUMBER_COST = 6.0
 
 

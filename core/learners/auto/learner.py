@@ -34,19 +34,17 @@ from core.learners.auto.experts import (
 )
 from core.learners.auto.horizon import AGE, BLOCK, TEAM_BYTES_MAX, Horizon, mix_teams
 from core.learners.auto.label_unit import LabelUnit
-from core.learners.auto.mixture import NONE_TOLD, ExpertMixture
+from core.learners.auto.mixture import ExpertMixture
 from core.learners.auto.resting import REST_ROWS
 from core.learners.auto.team import Team
-from core.learners.learner import NO_VALUE, NONE_GIVEN
+from core.learners.learner import KEPT_ROWS, NO_VALUE, NONE_GIVEN, NONE_TOLD
 from core.learners.posterior import View
 from core.state.envelope import Nested
 
 _CHUNK_ROWS = 1024
 """Rows whose columns and predictions are in memory at once; chunks end at absolute row numbers, as blocks do. If
 experts may rest, a chunk has REST_ROWS rows, and for classes BLOCK."""
-_KEPT_ROWS, _KEPT_MAX, _KEPT_UNIT = 10_000, 256, 65535
-"""Of what tracked rows keep until their labels come, which takes memory: the most rows that are predicted together, and
-probabilities of a team; the whole number that stands for 1."""
+_KEPT_MAX, _KEPT_UNIT = 256, 65535  # most probabilities of a team that tracked rows keep; the whole number for 1
 _NEW = "new_"  # the prefix of the names of a second team's experts
 
 _STACK_COST = 8.0  # floating-point operations of the stacks for every pair of experts
@@ -197,7 +195,7 @@ class Auto(Nested):
 
     def predict(self, X: Floats) -> Prediction:
         """A-priori predictions for X (n, d); see ``core.contract.Learner``."""
-        predict = partial(self._predict, keep=len(X) <= _KEPT_ROWS)
+        predict = partial(self._predict, keep=len(X) <= KEPT_ROWS)
         return in_chunks(predict, chunks(0, _CHUNK_ROWS, len(X)), X)
 
     def learn(

@@ -10,12 +10,11 @@ from core.contract import WEIGHT_MAX, Floats, Header, Prediction
 from core.learners.auto import kernels as mixing
 from core.learners.auto import stacks
 from core.learners.auto.resting import LEAST_OF_CLASSES, LEAST_OF_NUMBERS, SPELL_MAX, decide, goes_worse
-from core.learners.learner import CLASS_BOUND, NO_VALUE, NONE_GIVEN
+from core.learners.learner import CLASS_BOUND, NO_VALUE, NONE_GIVEN, NONE_TOLD
 from core.numerics.weighting import POOL_MAX, take_shares
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Holder, Layout, Range
 
 _SUM_ERROR = 1e-6
-NONE_TOLD = np.empty((0, 0))  # nothing is known of the moment when rows were predicted
 _UNIT, _LOSS = Range(0.0, 1.0), Range(0.0, mixing.LOSS_MAX)
 _ANY = {
     mixing.WEIGHT: _UNIT,

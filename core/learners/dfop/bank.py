@@ -181,11 +181,18 @@ def _mix_rows(
             classify_rows(scores[one], y[one], weights[one], bank[CALIBRATED:MIXING], value[one], out[one])
 
 
-@njit(f"void({VECTOR}, {_GIVEN}, {CUBE}, {TABLE}, {_SAID})", cache=True, nogil=True)
-def combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, value: Ints, out: Floats) -> None:
+@njit(f"void({VECTOR}, {_GIVEN}, {ROWS_IN}, {CUBE}, {TABLE}, {_SAID})", cache=True, nogil=True)
+def _combine(
+    bank: Floats, y: Floats, weights: Floats, told: Floats, P: Floats, S: Floats, value: Ints, out: Floats
+) -> None:
     """Write the bank's predictions of n rows from its members' P (K, n, m) and S; learn labels y, if not (0,)."""
-    if P.shape[0] == 1 and bank[REGRESSION]:
+    K, n, m = P.shape
+    if K == 1 and bank[REGRESSION]:
         return
+    if told.shape[0] == n and told.shape[1] == 1 + K * m:
+        for i in range(n):
+            for k in range(0 if math.isnan(told[i, 1]) else K):
+                P[k, i] = told[i, 1 + k * m : 1 + (k + 1) * m]
     if not bank[REGRESSION]:
         scores = np.empty(P.shape[1:]) if P.shape[0] > 1 else P[0]
         std = out[0, :0]
@@ -197,14 +204,16 @@ def combine(bank: Floats, y: Floats, weights: Floats, P: Floats, S: Floats, valu
         classify_rows(scores, y, weights, bank[CALIBRATED:MIXING], value, out)
 
 
-@direct(f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {VECTOR}, {_SAID}, i8, i8, b1, b1)")
+@direct(f"UniTuple(i8, 3)({VECTOR}, {_ROWS}, {ROWS_IN}, {VECTOR}, {_SAID}, i8, i8, b1, b1)")
 def learn_rows(
-    bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, scores: Floats, value: Ints, out: Floats,
-    member: int, row: int, refreshed: bool, only: bool,
+    bank: Floats, X: Floats, y: Floats, discounts: Floats, weights: Floats, told: Floats, scores: Floats, value: Ints,
+    out: Floats, member: int, row: int, refreshed: bool, only: bool,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Test, then train on n rows, until a member must be refreshed.
 
         X, y, discounts, weights    ``core.learners.dfop.kernels.GivenRows``
+        told                        (n, 1 + K m), from its second column on what the members predicted when rows were
+                                    tracked, NaN for rows that were not; of another shape: nothing is known
         scores                      room for what the members predict (``predicted_by_members``)
         value, out                 see ``core.learners.learner.RowLearner.run_rows``; written
         member, row                 the member to begin with, and its next row; later members begin at the first row;
@@ -227,16 +236,16 @@ def learn_rows(
                 return k, row, reason
         row, refreshed = 0, False
     if not only:
-        combine(bank, y, weights, P, S, value, out)
+        _combine(bank, y, weights, told, P, S, value, out)
     return K, 0, kernels.DONE
 
 
 @direct(f"void({VECTOR}, {ROWS_IN}, {VECTOR}, {_SAID})")
 def predict_rows(bank: Floats, X: Floats, scores: Floats, value: Ints, out: Floats) -> None:
     """Write the predictions of n rows under the members' states, and of the members, as ``learn_rows`` does."""
-    none = np.empty(0)
+    none, none_told = np.empty(0), np.empty((0, 0))
     P, S = predicted_by_members(bank, scores, out, X.shape[0])
     for k in range(P.shape[0]):
         W, Q, _, _, counters = _member(bank, k)
         kernels.predict_rows(X, W, Q, counters, P[k], S[k])
-    combine(bank, none, none, P, S, value, out)
+    _combine(bank, none, none, none_told, P, S, value, out)

@@ -23,7 +23,7 @@ from core.learners.calibration import CALIBRATION, fresh_calibration
 from core.learners.dfop import bank, blocks, kernels
 from core.learners.dfop.blocks import Block
 from core.learners.dfop.kernels import DONE, FORGOTTEN, LEAK, REFRESH, SPOILED, Forecasts, GivenRows
-from core.learners.learner import NO_VALUE, NONE_GIVEN
+from core.learners.learner import KEPT_ROWS, NO_VALUE, NONE_GIVEN, NONE_TOLD
 from core.learners.linear import LinearLearner, as_views, column_count, linear_model, with_class
 from core.learners.posterior import View, spectral_norm
 from core.numerics.linalg import mirror_upper, spd_inverse
@@ -165,7 +165,8 @@ class Dfop(LinearLearner):
             for part in parts:
                 own = np.empty((2, part.stop - part.start)) if self.regression else out[part]
                 told = None if past is None else past[part]
-                kept.append(self.run_rows(X[part], y[part], discounts[part], weights[part], value[part], own, told))
+                found = self.run_rows(X[part], y[part], discounts[part], weights[part], value[part], own, told)
+                kept.append(found if n <= KEPT_ROWS else None)
                 if self.regression:
                     out[:, part] = own
             return None if kept[0] is None else np.concatenate(kept)
@@ -180,17 +181,8 @@ class Dfop(LinearLearner):
             member = len(self.rates)
             for k, predicted in enumerate(zip(*bank.predicted_by_members(self._bank, scores, out, n), strict=True)):
                 self._learn_blocks(k, (X, y, discounts, weights), predicted)
-        rows, written = (X, y, discounts, weights), (scores, value, out)
-        told = None if past is None or past.shape[1] != 1 + self._kept else past[:, 1:]
-        if told is None or np.isnan(told).all():
-            self._learn_in_turn(rows, written, member, only=False)
-            return None
-        for k in range(member, len(self.rates)):
-            self._learn_in_turn(rows, written, k, only=True)
-        P, S = bank.predicted_by_members(self._bank, scores, out, n)
-        told = told.reshape(n, len(P), -1).swapaxes(0, 1)
-        np.copyto(P, told, where=~np.isnan(told))
-        bank.combine(self._bank, y, weights, P, S, value, out)
+        told = NONE_TOLD if past is None else np.ascontiguousarray(past)
+        self._learn_in_turn((X, y, discounts, weights), told, (scores, value, out), member, only=False)
         return None
 
     def past(self, prediction: Prediction, row: int) -> tuple[float, ...] | None:
@@ -205,12 +197,14 @@ class Dfop(LinearLearner):
                 found[row] = own
         return found
 
-    def _learn_in_turn(self, rows: GivenRows, written: tuple[Floats, Ints, Floats], member: int, *, only: bool) -> None:
+    def _learn_in_turn(
+        self, rows: GivenRows, told: Floats, written: tuple[Floats, Ints, Floats], member: int, *, only: bool
+    ) -> None:
         """Learn rows one by one: all members from ``member`` on, or ``only`` that one; refreshes Q above 32 columns."""
         row, reason = 0, REFRESH
         while reason != DONE:
             spoiled = reason == SPOILED
-            member, row, reason = bank.learn_rows(self._bank, *rows, *written, member, row, spoiled, only)
+            member, row, reason = bank.learn_rows(self._bank, *rows, told, *written, member, row, spoiled, only)
             if reason != DONE:
                 self._refresh(member, leaks=reason == LEAK)
 
@@ -258,7 +252,7 @@ class Dfop(LinearLearner):
         """Let one member learn rows one after another."""
         n = len(rows[0])
         scores, out = np.empty(n * self._scores), np.empty((2, n) if self.regression else (0, 0))
-        self._learn_in_turn(rows, (scores, NO_VALUE, out), k, only=True)
+        self._learn_in_turn(rows, NONE_TOLD, (scores, NO_VALUE, out), k, only=True)
         for into, own in zip(predicted, bank.predicted_by_members(self._bank, scores, out, n), strict=True):
             into[:] = own[k]
 
