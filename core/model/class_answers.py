@@ -267,7 +267,7 @@ class ClassAnswers(Holder):
         found = np.full(len(returned), np.nan)
         for row, one in enumerate(returned):
             if one is not None and one.baselines is not None:
-                last: Any = one.baselines[0] if one.scored != 0 else None  # before the first row a declared label
+                last: Any = one.baselines[0]
                 found[row] = 0.0 if last is None else self.seen.index(last) + 1.0
         return found
 

@@ -65,9 +65,9 @@ class SpaceRoute:
         return model.lags.as_returned(brought)
 
     def returned_past(self, kept: Sequence[tuple[float, ...] | None]) -> Floats | None:
-        """What tracked rows were ``kept`` with, (n, W); None if several learners predict, or another model did."""
+        """What tracked rows were ``kept`` with, (n, W); None if several learners predict, as after a former model."""
         model = self.model.old if isinstance(self.model, OverlapPeriod) else self.model
-        return model.remembering.returned_past(kept) if self.predicted and model.remembering is not None else None
+        return None if model.remembering is None else model.remembering.returned_past(kept)
 
 
 class Switching:
