@@ -25,6 +25,7 @@ Four label experts need no columns. With n_k the weights of the labels k so far 
 The last label of a tracked row is the one that was known when the row was predicted. Tracked rows move the weights by
 what the experts predicted at that moment: by then, an expert that forgets fast did not know the latest labels. Of
 classes, only if they are few, and none has come since; d rows later the rates of choice and mixture are eta / sqrt(d).
+The pool's slopes learn from what the experts say now: what they said when they had learned little misled it for long.
 
 **Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.features.label_range):
 
@@ -102,10 +103,14 @@ def _last(told: Floats, i: int, counters: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _take_logs(P: Floats, i: int, told: Floats, awake: Ints, labels: Floats, last: int, logs: Floats) -> None:
-    """Write the logarithms l (A, K) of row i: first of the experts that read columns, then of the label experts."""
+def _take_logs(
+    P: Floats, i: int, told: Floats, served: bool, awake: Ints, labels: Floats, last: int, logs: Floats
+) -> None:
+    """Write the logarithms l (A, K) of row i: first of the experts that read columns, then of the label experts.
+
+    If ``served``, those that they had when the row was predicted.
+    """
     A, K = logs.shape
-    served = told.shape[1] > 1 and not math.isnan(told[i, 1])
     for a in range(A):
         own = a - P.shape[0]
         if served:
@@ -212,8 +217,8 @@ def mix_classes(
     q, r = mixed[0], mixed[1]
     _copy(table, awake, own, False)
     for i in range(p.shape[0]):
-        last = int(_last(told, i, counters))
-        _take_logs(P, i, told, awake, labels, last, logs)
+        last, served = int(_last(told, i, counters)), told.shape[1] > 1 and not math.isnan(told[i, 1])
+        _take_logs(P, i, told, served, awake, labels, last, logs)
         r[:] = 0.0
         for a in range(A):
             _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
@@ -242,16 +247,19 @@ def mix_classes(
             _fit_slope(own, a, y[i], logs[a], tempered[a], weight)
             lost[a], missed = _losses(tempered[a], y[i], rare)
             own[FIGURE, a] += rate * (1.0 - missed - own[FIGURE, a])
-        weighting.fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
-        step = weight
-        if told.shape[1] > 1 and not math.isnan(told[i, 1]):
-            step /= math.sqrt(max(counters[ROWS] - told[i, 1], 1.0))
+        step = weight / math.sqrt(max(counters[ROWS] - told[i, 1], 1.0)) if served else weight
         weighting.weigh_and_share(own[WEIGHT], lost, 0.0, _CHOICE_RATE * step)
         for side in range(2):
             top[side] = 1.0 - c if side else c
             lost_by[side], _ = _losses(mixed[side], y[i], rare)
         weighting.weigh_and_share(top, lost_by, 0.0, (_RARE_TOP_RATE if rare else _TOP_RATE) * step)
         counters[POOLED] = top[0]
+        if served:
+            _take_logs(P, i, told, False, awake, labels, int(counters[LAST]), logs)
+            for a in range(A):
+                _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
+            weighting.log_pool(own[POOL], features, q)
+        weighting.fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
         _count_label(y[i], counts, last, labels, counters)
     if y.shape[0]:
         _copy(table, awake, own, True)
