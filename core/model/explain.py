@@ -28,6 +28,7 @@ from core.contract import Floats, Header, Ints, Prediction
 from core.features import Schema, SparseSchema
 from core.features.labels import key
 from core.model.model import LearnerParts
+from core.numerics.rows import column_means
 from core.numerics.shapley import shapley_values
 from core.switching.space_model import SpaceModel
 
@@ -127,8 +128,8 @@ def _background(space: SpaceModel, x: Floats) -> tuple[Floats, Floats]:
         return x, np.ones_like(x)
     rows = space.sample.held
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = (rows / len(rows)).sum(axis=0)
-        return mean, np.nan_to_num(rows.std(axis=0))
+        mean = 2.0 * column_means(rows / 2.0)  # differences of halves do not overflow
+        return mean, np.nan_to_num(np.sqrt(((rows - mean) ** 2).mean(axis=0)))
 
 
 class _Score:

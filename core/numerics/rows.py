@@ -1,5 +1,5 @@
-"""The arithmetic of one row, compiled: reading it, inner products, and rank-one updates of symmetric matrices; and
-arrays that grow with the rows.
+"""The arithmetic of one row, compiled: reading it, inner products, and rank-one updates of symmetric matrices; arrays
+that grow with the rows, and their means.
 
 Sums are taken in one fixed order, without fast-math, so predict and learn, several rows and one, and two replicas give
 the same bits. These functions are compiled into the kernels that call them. Numba's cache watches only the kernels' own
@@ -28,6 +28,11 @@ def grown(array: NDArray[Any], count: int, bound: int, first: int = 16) -> NDArr
         return array
     more = capacity(count, bound, first) - len(array)
     return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
+
+
+def column_means(rows: Floats) -> Floats:
+    """Means (D,) of rows (n, D), n >= 1, about the first row: that of a column that never varied is its value."""
+    return np.asarray(rows[0] + ((rows - rows[0]) / len(rows)).sum(axis=0))
 
 
 @njit("i8(i8)", cache=True, nogil=True)

@@ -31,7 +31,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import ROWS_IN, Floats, Ints
-from core.numerics.rows import put
+from core.numerics.rows import column_means, put
 from core.state.layout import NOT_NEGATIVE, Array, Counts, Layout
 from core.switching.feature_recovery import ENTRY_MAX, INPUT, INPUT_MAX, OUTPUT_MAX, STORED_MAX, FeatureRecovery
 from core.switching.linear_mapping import inverse_deviations
@@ -103,7 +103,7 @@ class KernelMapping(FeatureRecovery):
         if self.paper:
             self.Z, self.A = X2 * PAPER_SCALE, X1
             return
-        self.centre = self.stored.mean(axis=0)
+        self.centre = column_means(self.stored)
         m2, m1 = np.split(self.centre, [self.d2])
         inverse = inverse_deviations(((X2 - m2) ** 2).sum(axis=0), len(X2))
         Z = (X2 - m2) * inverse

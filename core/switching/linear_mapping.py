@@ -38,7 +38,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import ROWS_IN, Floats, Header, Ints, Weights
-from core.numerics.rows import put
+from core.numerics.rows import column_means, put
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, Array, Layout, Range, counts
 from core.switching.feature_recovery import ENTRY_MAX, INPUT, INPUT_MAX, OUTPUT_MAX, FeatureRecovery, rows_kept
 from core.switching.ridge import CHOICE_ROWS_MAX, RIDGE_ARRAY, chosen, flops_to_choose, inverse_with
@@ -147,7 +147,7 @@ class LinearMapping(FeatureRecovery):
             _accumulate(row, self.d2, self.count, self.mean, self.S)
         elif self._newest and len(self.stored) == self._stored_max:
             self.stored = np.concatenate([self.stored[1:], row[None]])
-            self.mean = self.stored.mean(axis=0)
+            self.mean = column_means(self.stored)
         else:
             self.stored = np.concatenate([self.stored, row[None]])
             self.mean += (row - self.mean) / self.count

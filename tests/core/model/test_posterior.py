@@ -312,3 +312,32 @@ def test_effects_of_a_linear_model_are_its_weights():
     expected = np.abs(w) * np.abs(_X - _X.mean(axis=0)).mean(axis=0)
     assert N == rows
     assert_allclose([*found.values()], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [100, 150])
+@pytest.mark.parametrize(("algorithm", "still"), [("auto", 2), ("ga2m", 2), ("vigo", 40)])
+def test_a_column_that_never_varied_has_no_effect(algorithm, still, rows):
+    """A boolean that was always true, numbers of 0.1: nothing, even if so many columns share the effects."""
+    always = [{"name": "on", "type": "boolean"}, *(f"k{at}" for at in range(1, still))]
+    varying = [f"x{at}" for at in range(still)]
+    model = Fed({"algorithm": algorithm, "task": "classification", "features": [*varying, *always]})
+    X = np.full((rows, 2 * still), 0.1)
+    X[:, :still], X[:, still] = np.random.default_rng(0).normal(size=(rows, still)), 1.0
+    model.learn(X, classes(X[:, 0] * X[:, 1] + X[:, 0]))
+    own = model.machine.own
+    for found in (explain.effects(own)[0], explain.explain(own, X[-1:]).contributions):
+        assert [0.0] * still == [*found.values()][still:]
+        assert all([*found.values()][:2])
+
+
+@pytest.mark.parametrize("odd", [math.nextafter(0.1, 1.0), 0.1000001, 0.2])
+@pytest.mark.parametrize("place", [0, 75])
+def test_effects_do_not_depend_on_a_column_s_unit(place, odd):
+    """A column of 0.1 but for one row has almost no effect, however little that row differs."""
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    X[:, 2], X[place, 2] = 0.1, odd
+    for algorithm in ("ga2m", "odm", "vigo"):
+        model = Fed({"algorithm": algorithm, "task": "classification", "features": ["a", "b", "c"]})
+        model.learn(X, classes(X[:, 0] * X[:, 1] + X[:, 0]))
+        found, _ = explain.effects(model.machine.own)
+        assert found["c"] < 0.1 * found["a"]
