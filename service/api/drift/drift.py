@@ -71,8 +71,9 @@ class DriftEvent(JoinedAlarm):
     version: int = Field(examples=[1204], description="The log entry that raised it.")
     before: float | None = Field(
         examples=[None],
-        description="error_rate: the share of wrong rows before; in regression a row is wrong if its squared error is "
-        "above the 0.9 quantile of a reference batch. Null for other kinds.",
+        description="error_rate: the share of wrong rows before. A row is wrong if the learner's own class, before "
+        "calibration, is (with `class_costs` the answer); in regression, if its squared error is above the 0.9 "
+        "quantile of a reference batch. Null for other kinds.",
     )
     after: float | None = Field(examples=[None], description="error_rate: that share after; null for other kinds.")
     epsilon_cut: float = Field(
