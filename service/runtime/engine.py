@@ -212,16 +212,17 @@ class Engine:
         self.durability, self.eviction_ok, self.store_ok = durability, eviction_ok, True
 
     async def _ping_and_try(self) -> None:
-        """Return if the store answers and its user may run the scripts' commands; until then nothing is appended."""
+        """Return if the store answers and its user may run all commands; until then nothing is appended."""
         await self.store.connection.ping()
         refused = await refused_commands(self.store.connection)
+        names = ", ".join(refused)
+        why = f"the store's user may not run {names} on onepass:*, they are renamed, or the store predates Redis 6.2"
         if refused and refused != self._refused:
-            text = "the store's user may not run %s on onepass:*, or they are renamed; feedback gets 503"
-            logger.error(text, ", ".join(refused))
+            logger.error("%s; feedback gets 503", why)
         self._refused = refused
         if refused:
             self.committer.hold()
-            raise StoreDown(f"the store's user may not run {', '.join(refused)}, or they are renamed")
+            raise StoreDown(why)
 
     @property
     def lags(self) -> list[tuple[int, str]]:
