@@ -16,6 +16,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.api.http.access_log import PROBES
 from tests.faults.servers import free_port
 from tests.service.monitoring import DASHBOARDS, DEPLOY, METRIC, RULE_TESTS, RULES, panels, queries, rules
 
@@ -37,6 +38,27 @@ def test_rules_do_what_their_tests_say() -> None:
             ["promtool", what, "rules", path.name], cwd=path.parent, capture_output=True, text=True, check=False
         )
         assert 0 == found.returncode, found.stdout + found.stderr
+
+
+@needs_promtool
+def test_panels_show_what_fails(tmp_path: Path) -> None:
+    """Probes do not dilute failed requests, and what a service counted before its first scrape is not left out."""
+    there = queries(DEPLOY / "grafana/service.json")
+    asked = [expr for title, expr in there if title == "Failed" or re.search("corrupt|diverged", expr)]
+    assert 3 == len(asked)
+    series = {
+        "process_start_time_seconds": "240x60",
+        "onepass_corrupt_snapshots_total": "_x4 1x60",
+        "onepass_diverged_total": "_x4 1x60",
+        'onepass_requests_total{route="/models/{name}/feedback",status="503"}': "0+2x60",
+    }
+    series |= {f'onepass_requests_total{{route="{route}",status="200"}}': "0+90x60" for route in sorted(PROBES)}
+    shown = [{"expr": expr, "eval_time": "50m", "exp_samples": [{"labels": "{}", "value": 1}]} for expr in asked]
+    given = [{"series": one, "values": values} for one, values in series.items()]
+    tests = [{"interval": "1m", "input_series": given, "promql_expr_test": shown}]
+    (tmp_path / "tests.yml").write_text(json.dumps({"tests": tests}))
+    found = subprocess.run(["promtool", "test", "rules", tmp_path / "tests.yml"], capture_output=True, text=True)
+    assert 0 == found.returncode, found.stdout + found.stderr
 
 
 def test_every_alert_is_tested() -> None:
