@@ -16,6 +16,7 @@ from service.store.redis.connection import Connection
 from tests.service.api_fixtures import features, problem
 from tests.service.store_fixtures import Model, Server, one
 from tests.service.waiting import until
+from tests.stores import ROOT
 
 LACKS = "the store's user lacks a permission"
 ROW = {"features": features(0), "label": "UP"}
@@ -41,6 +42,18 @@ async def test_what_the_scripts_may_not_run_is_named(server, connection):
     assert ["HSET", "XTRIM", "ZADD"] == await refused("~*", "-zadd", "-hset", "-xtrim", "-lpush")
     assert {"HGET", "XADD"} < {*await refused("~mine:*")}
     await connection.ask(("ACL", "DELUSER", "low"))
+
+
+async def test_the_documented_rights_are_accepted_and_suffice(server):
+    """Also where a new user may use all channels, as by default in Redis 6.2."""
+    rights = re.search(r"store's user needs `(.*?)`", (ROOT / "deploy/README.md").read_text())[1].split()
+    other = Server(server.binary, "--acl-pubsub-default", "allchannels")
+    admin, low = Connection(other.url, 5.0), Connection(other.url.replace("unix://", "unix://low:pw@"), 5.0)
+    await admin.ask(("ACL", "SETUSER", "low", "on", ">pw", *rights))
+    assert [] == await refused_commands(low)
+    await admin.close()
+    await low.close()
+    other.end()
 
 
 async def test_renamed_commands_are_named(server):
