@@ -38,11 +38,12 @@ _CANNOT = {
     "ERR max number of clients": "the store has no free connection: raise its maxclients",
     "NOPERM": "the store's user lacks a permission",
     "ERR The user executing the script can't": "the store's user lacks a permission",
+    "The user executing the script can't": "the store's user lacks a permission",  # Redis before 7
     "ERR ACL failure in script": "the store's user lacks a permission",
     "NOSCRIPT": "the store does not keep its scripts",
 }
-# At the start, or after "-" where Redis before 7 wraps an error inside a script.
-_WORD = re.compile(rf"(?:^|[\s:]-)({'|'.join({**_FULL, **_CANNOT})})\b")
+# At the start, or after "-" or the line where Redis before 7 wraps an error inside a script.
+_WORD = re.compile(rf"(?:^|[\s:]-|\d: )({'|'.join({**_FULL, **_CANNOT})})\b")
 _CLASSES: dict[str, type[exceptions.ResponseError]] = {
     "NOSCRIPT": exceptions.NoScriptError,
     "MOVED": exceptions.MovedError,

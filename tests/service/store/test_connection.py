@@ -248,6 +248,7 @@ async def test_where_config_is_denied_nothing_is_known(server, connection):
         ("the store rejects the credentials", "ERR AUTH <password> called without any password configured"),
         ("the store requires credentials", "NOAUTH Authentication required."),
         ("the store's user lacks a permission", "ERR The user executing the script can't run this command script: 1"),
+        ("the store's user lacks a permission", "@user_script: 1: The user executing the script can't run this"),
         ("the store has too few replicas to write", "NOREPLICAS Not enough good replicas to write."),
         ("the store is busy", "BUSY Redis is busy running a script."),
     ],
