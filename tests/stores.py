@@ -21,10 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 NAMES = {
     "service/drift": "drift_store orphaned_alarms",
     "service/runtime": "lost_models newer_code",
-    "service/store": "append_script catalog_store connection embedded large_calls log_store pending_store permissions "
+    "service/private_store": "embedded",
+    "service/store": "append_script catalog_store connection large_calls log_store pending_store permissions "
     "states_store store_full",
     "faults/replicas": "affinity cluster drift two_services",
-    "faults/service": "eviction kill_service",
+    "faults/service": "kill_service",
     "faults/store": "corrupt_snapshot full_disk kill_store lost_data lost_reply lost_tail store_copy store_down",
     "faults/storms": "storm",
     "simulator": "lua_store",

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import stores
+
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = {
     path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
@@ -97,3 +99,8 @@ def test_a_folder_has_fifteen_modules_at_most(package: str) -> None:
     held = Counter(path.parent for path in (ROOT / package).rglob("*.py") if path.name != "__init__.py")
     assert held
     assert {} == {folder: count for folder, count in held.items() if count > MODULES_MAX}
+
+
+def test_the_tests_of_other_stores_are_there() -> None:
+    """If one were missing, ``python -m tests.stores`` would run none."""
+    assert [] == [file for file in stores.FILES if not (ROOT / file).exists()]

@@ -257,7 +257,7 @@ async def test_a_repeat_on_another_connection_waits_for_the_replicas_too(server)
     """While a replica hangs, neither the append nor a repeat or lookup of it counts; afterwards they do."""
     port, safety = free_port(), Safety(1, 200)
     primary = Server(server.binary, "--port", str(port), "--repl-diskless-sync-delay", "0")
-    replica = Server(server.binary, "--replicaof", f"127.0.0.1 {port}")
+    replica = Server(server.binary, "--replicaof", "127.0.0.1", str(port))
     first, other = Connection(primary.url, 5.0), Connection(primary.url, 5.0)
     try:
         await Catalog(first).create("m", INCARNATION, b"{}")
