@@ -37,6 +37,25 @@ def test_tracked_numbers_are_judged_by_the_awake_experts_own_predictions():
     assert 16.0 == mixture.table[mixing.FIGURE, 2]
 
 
+def test_the_pool_of_classes_learns_from_what_is_said_now():
+    """What was served judges the experts, but does not move their weights in the pool."""
+    found = []
+    for kept in ([0.5] * 12, [0.9, 0.1, 0.1, 0.9] * 3, None):
+        mixture = ExpertMixture(["one", "two"], regression=False)
+        for _ in range(2):
+            mixture.add_class()
+        mixture.table[mixing.CURVATURE] = mixing.CURVATURE_MAX  # the slopes hardly move
+        out = np.array([[[0.2, 0.8]], [[0.6, 0.4]]])
+        told = np.empty((0, 0)) if kept is None else np.array([[0.0, 0.0, *kept]])
+        mixture.learn(out, np.array([1]), np.empty(0), told)
+        found.append((mixture.table[mixing.POOL], mixture.table[mixing.SQUARES], mixture.table[mixing.WEIGHT]))
+    for which in range(2):
+        assert found[0][which] == pytest.approx(found[2][which], rel=0.01)
+        assert found[1][which] == pytest.approx(found[2][which], rel=0.01)
+    assert found[0][2] != pytest.approx(found[1][2])
+    assert found[0][2] != pytest.approx(found[2][2])
+
+
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_resting_expert_is_kept_with_the_mean_of_the_others_or_the_mixture(task):
     """Its columns in what is kept do not shift those of the awake experts."""
