@@ -179,7 +179,7 @@ def _reported(done: FilePass) -> dict[str, Any]:
             f"{counted(done.known)} of them had been learned already, by an earlier run or an unanswered request"
         )
     if done.body["task"] == "regression":
-        but = ", except your model's" if metrics.get("served") else ""
+        but = ", except your model's" if own.metrics.get("served") else ""
         lines.append(f"errors leave out the first row, which last value cannot predict{but}")
         if entrants[1:]:
             lines.append("the last column caps each squared error at 4 times the variance of the labels before its row")
