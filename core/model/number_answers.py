@@ -41,7 +41,7 @@ def _hold(values: Floats, y: Floats, span: Floats, losses: Floats) -> None:
     """Clip predictions (n,), each by the range of earlier labels, then widen it by the label (n,); write errors."""
     for i in range(y.shape[0]):
         if span[ROWS] >= SPAN_ROWS:
-            values[i] = held(values[i], span[LOW], span[HIGH])
+            values[i] = held(values[i], span[LOW], span[HIGH], span[ROWS])
         widen(span, y[i], span[ROWS])
         span[ROWS] += 1.0
         losses[i] = squared_error(values[i], y[i])

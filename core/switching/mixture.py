@@ -13,7 +13,7 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
     selected:  p = p_k with probability a_k             (11): by (seed, row); ``predict`` shows the likeliest expert
 
 From row 20 on, numbers are clipped to [a - (b - a), b + (b - a)], with a and b the least and largest label since the
-switch, and D is at most (1.2 (b - a))^2 (core.features.label_range).
+switch; from row 3 on, these bound D (core.features.label_range).
 
 ``variant: "paper"``, two experts and a horizon T: combined eta = sqrt(8 ln 2 / T), d = 0 (Theorem 1), and the experts'
 margins are averaged, that is, the logarithms of their probabilities; selected d = 1/(T - 1),

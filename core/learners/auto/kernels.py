@@ -27,7 +27,7 @@ what the experts predicted at that moment: by then, an expert that forgets fast 
 classes, only if they are few, and none has come since; d rows later the rates of choice and mixture are eta / sqrt(d).
 The pool's slopes learn from what the experts say now: what they said when they had learned little misled it for long.
 
-**Numbers.** p_e is held within the range of the labels so far and a tenth beyond (core.features.label_range):
+**Numbers.** p_e is held near the range of the labels so far (core.features.label_range):
 
     o = sum_e a_e p_e                                       a the shares of w: exponential weights, fixed share .001:
     l_e = min(((p_e - y)^2 - min_e (p_e - y)^2) / D, 4)     eta = .3; D: the loss to expect
@@ -315,7 +315,7 @@ def mix_numbers(
         loss, served = min(counters[LOSS], most), told.shape[1] > 1 and not math.isnan(told[i, 1])
         for a in range(last + 1):
             number = _last(told, i, counters) if a == last else told[i, 1 + awake[a]] if served else P[a, 0, i]
-            numbers[a] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
+            numbers[a] = held(number, counters[LEAST], counters[MOST], t)
             variances[a] = min(own[FIGURE, a] if a == last else weighting.bounded_square(P[a, 1, i]), most)
             base += own[WEIGHT, a] * numbers[a]
             share += own[WEIGHT, a]
@@ -326,7 +326,7 @@ def mix_numbers(
             x[awake[a]] = min(max((numbers[a] - base) / scale, -_FAR), _FAR) if stacks else 0.0
         for which in range(2):
             number = base + scale * stack(x, stacked[which]) if stacks else base
-            numbers[last + 1 + which] = held(number, counters[LEAST], counters[MOST]) if t >= SPAN_ROWS else number
+            numbers[last + 1 + which] = held(number, counters[LEAST], counters[MOST], t)
             variances[last + 1 + which] = min(own[FIGURE, last + 1 + which], most)
         value[i] = mixed = _mix(own, numbers, shares)
         spread = _spread(shares, variances, numbers, mixed, counters)

@@ -2,7 +2,7 @@ r"""DFOP with ``forgetting_rate: "auto"``, compiled: RLS and DFOPs of many rates
 
     members k = 1 ... K     discount 1 (RLS); mu = 1e-4, 3e-4, .001, .003, .01, .03, .1, .3, .5 where mu D <= 30
     p_k                     a-priori scores of member k; within +-1.5 for classes, whose targets are +-1; for regression
-                            within the range [a, b] of the labels so far and a tenth of it beyond (from row 20 on)
+                            held near the range [a, b] of the labels so far (core.features.label_range)
     o = sum_k a_k p_k       the mixed score; a = v for classes, for regression the shares of v (core.numerics.weighting)
     l_k = |p_k - y|^2       mean over the columns; y the row's targets
     v                       exponential weights with eta = 1 / (2 D), which is Bayes' rule for normal errors of variance
@@ -25,7 +25,7 @@ this one. Members themselves learn the row like any other.
 times a huge number is a huge error.
 
 **Outliers among labels** (regression, from row 2 on). A label far outside [a, b] moves that end by one width only
-(core.features.label_range), and |o - y|^2 counts at most as 100 D in the D of later rows. From row 20 on, the range
+(core.features.label_range), and |o - y|^2 counts at most as 100 D in the D of later rows. From row 3 on, the range
 bounds D.
 
 **Predictive deviation** (regression): sqrt(sum_k a_k (std_k^2 + (p_k - o)^2)), with std_k at most 3 (b - a).
@@ -113,13 +113,11 @@ def predicted_by_members(bank: Floats, scores: Floats, out: Floats, n: int) -> t
 @njit(cache=True, nogil=True)
 def _clip_row(P: Floats, S: Floats, i: int, rows: float, span: Floats, regression: bool) -> None:
     """Clip the members' scores and deviations of a row, in place; ``rows``: the number learned before it."""
-    if regression and rows < SPAN_ROWS:
-        return
     for k in range(P.shape[0]):
         for j in range(P.shape[2]):
             p = P[k, i, j]
-            P[k, i, j] = held(p, span[0], span[1]) if regression else min(max(p, -SCORE_MAX), SCORE_MAX)
-        if regression:
+            P[k, i, j] = held(p, span[0], span[1], rows) if regression else min(max(p, -SCORE_MAX), SCORE_MAX)
+        if regression and rows >= SPAN_ROWS:
             S[k, i] = min(S[k, i], DEVIATION_MAX * (span[1] - span[0]))
 
 

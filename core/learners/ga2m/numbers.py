@@ -29,7 +29,7 @@ import numpy as np
 from numba import njit
 
 from core.contract import NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
-from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, widen
+from core.features.label_range import HIGH, LOW, ROWS, held, widen
 from core.learners.ga2m.kernels import find_cells, own_part
 
 MEAN, VARIANCE, NOISE, WEIGHT = range(3, 7)  # places in ``labels`` (7,), after those of their range: mean, V, R, M
@@ -44,7 +44,7 @@ def _predict_number(W: Floats, found: Ints, labels: Floats) -> float:
     total = labels[MEAN]
     for cell in found:
         total += W[cell, 0]
-    return held(total, labels[LOW], labels[HIGH]) if labels[ROWS] >= SPAN_ROWS else total
+    return held(total, labels[LOW], labels[HIGH], labels[ROWS])
 
 
 @njit(cache=True, nogil=True)

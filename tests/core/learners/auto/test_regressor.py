@@ -34,14 +34,17 @@ def oracle(P, S, y, weights):
     w, m, D, c, last, low, high, said = np.full(E, 1 / E), np.zeros(E), 0.0, 1.0, 0.0, 0.0, 0.0, []
     for t in range(n):
         p = np.append(P[:, t], [last, 0.0, 0.0])
-        held = (low - 0.1 * (high - low), high + 0.1 * (high - low)) if t >= 20 else (-np.inf, np.inf)
+        most = ((1 + 2 * max(0.1, 4 / t - 0.1)) * (high - low)) ** 2 if t > 2 else np.inf
+        D, m = min(D, most), np.minimum(m, most)
+        reach = max(0.1, 4 / t - 0.1) * (high - low) if t else np.inf
+        held = low - reach, high + reach
         p[:B] = np.clip(p[:B], *held)
         base, scale = w[:B] @ p[:B] / w[:B].sum(), math.sqrt(D)
         x = (p[:B] - base) / scale if t >= 20 else np.zeros(B)
         p[B:] = np.clip(base + scale * sums @ x, *held)
         a = np.maximum(w - 0.002 / E, 0) / np.maximum(w - 0.002 / E, 0).sum()
         o = a @ p
-        variance = a @ (np.append(S[:, t] ** 2, m[B - 1 :]) + (p - o) ** 2)
+        variance = a @ (np.append(np.minimum(S[:, t] ** 2, most), m[B - 1 :]) + (p - o) ** 2)
         said.append((o, math.sqrt(c * variance)))
         if t >= 20:
             c += weights[t] * max(1 / t, 0.01) * (min((y[t] - o) ** 2 / variance, 100 * c) - c)
@@ -65,11 +68,12 @@ def mixture(names):
     return ExpertMixture(names, regression=True)
 
 
+@pytest.mark.parametrize("offset", [0.0, 100.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_mixture_follows_its_equations(weighted):
+def test_the_mixture_follows_its_equations(weighted, offset):
     """Values, deviations and weights equal a plain Python loop, with and without row weights."""
     rng = np.random.default_rng(0)
-    y = np.cumsum(rng.normal(size=300))
+    y = np.cumsum(rng.normal(size=300)) + offset
     P = y + rng.normal(size=(4, 300)) * np.array([[0.1], [1.0], [3.0], [0.3]])
     P[3, 100:] += 5.0
     S, weights = rng.uniform(0.5, 1.0, P.shape), rng.uniform(0.1, 3.0, 300) if weighted else np.ones(300)

@@ -45,9 +45,10 @@ class Literal:
         s = None if self.classes else np.array([member.predict(x).std for member in self.members])  # (K, 1)
         if self.classes:
             p = np.clip(p, -1.5, 1.5)
-        elif len(self.seen) >= 20:
-            width = 0.1 * (max(self.seen) - min(self.seen))
+        elif self.seen:
+            width = max(0.1, 4 / len(self.seen) - 0.1) * (max(self.seen) - min(self.seen))
             p = np.clip(p, min(self.seen) - width, max(self.seen) + width)
+            self.D = min(self.D, (np.ptp(self.seen) + 2 * width) ** 2 if self.t > 2 else np.inf)
         self.seen.append(float(y[0]))
         columns = np.arange(self.classes) if self.classes > 2 else [1]
         target = np.where(np.equal(columns, y[0]), 1.0, -1.0) if self.classes else y
@@ -77,10 +78,11 @@ class Literal:
         self.a = min(max(self.a + share * (s[label] - q @ s) / self.H, 0.05), 25.0)
 
 
-def test_regression_is_the_literal_mixture():
+@pytest.mark.parametrize("offset", [0.0, 10.0])
+def test_regression_is_the_literal_mixture(offset):
     """Values, deviations, weights and loss agree with the equations, also beyond the 1000 rows in which r falls."""
     (X, y), weights = exciting(1300), np.random.default_rng(2).uniform(0.2, 3.0, 1300)
-    bank, oracle, shares = build(), Literal("regression", 3, 0), relative(weights)
+    bank, oracle, shares, y = build(), Literal("regression", 3, 0), relative(weights), y + offset
     told = bank.learn(X, y, None, weights)
     expected = [oracle.learn(X[i : i + 1], y[i : i + 1], weights[i], shares[i]) for i in range(1300)]
     assert_allclose([o[0] for o, _ in expected], told.value, rtol=1e-9)

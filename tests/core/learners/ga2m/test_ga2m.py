@@ -80,7 +80,7 @@ def number_oracle(Z, y, weights):
         found = [("all",)] + [(j, int(B * u[j])) for j in range(len(z))]
         found += [(i, j, int(C * u[i]), int(C * u[j])) for i in range(len(z)) for j in range(i + 1, len(z))]
         s = (y[:i].mean() if i else 0.0) + sum(w.get(cell, 0.0) for cell in found)
-        reach = 0.1 * np.ptp(y[:i]) if i >= 20 else np.inf
+        reach = max(0.1, 4 / i - 0.1) * np.ptp(y[:i]) if i else np.inf
         told.append((np.clip(s, y[:i].min() - reach, y[:i].max() + reach) if i else s, np.sqrt(R)))
         e = label - s if i else 0.0
         R += max(1 / (i + 1), 0.002) * (e * e - R)
