@@ -92,6 +92,7 @@ class LabelsDueLearner:
                 raise Recreated(f"model {name} was created again")
             try:
                 await replica.inbox.sync()  # a PATCH that this process has not applied yet may have changed the label
+                replica = self._engine.models.current(replica)
             except NotFound:
                 return 0
             await self._learn(replica, found)

@@ -71,8 +71,8 @@ class DriftEvent(JoinedAlarm):
     version: int = Field(examples=[1204], description="The log entry that raised it.")
     before: float | None = Field(
         examples=[None],
-        description="error_rate: the share of wrong rows before. A row is wrong if the learner's own class, before "
-        "calibration, is (with `class_costs` the answer); in regression, if its squared error is above the 0.9 "
+        description="error_rate: the share of wrong rows before. A row counts as wrong if the learner's class before "
+        "calibration (with `class_costs`, the answer) is wrong; in regression, if its squared error is above the 0.9 "
         "quantile of a reference batch. Null for other kinds.",
     )
     after: float | None = Field(examples=[None], description="error_rate: that share after; null for other kinds.")

@@ -260,7 +260,7 @@ async def test_two_services_learn_each_once(start, monkeypatch):
 )
 async def test_a_service_that_is_behind_a_patch_learns_what_it_says(start, monkeypatch, before, after):
     """It reads on before it learns what it has found: the predictions were tracked after the PATCH."""
-    monkeypatch.setattr(labels_due, "LOOK_S", 3600)  # only the visit below learns
+    monkeypatch.setattr(DueLabels, "models", AsyncMock(return_value=[]))  # only the visit below learns
     one, other = await start(), await start()
     path = await one.new(DFOP, **{} if before is None else {"labels_due": {**SILENCE, "then": before}})
     name, incarnation = path.rpartition("/")[2], (await other.get(path))["incarnation"]
@@ -281,7 +281,7 @@ async def test_a_service_that_is_behind_a_patch_learns_what_it_says(start, monke
 
 async def test_a_model_that_is_deleted_during_a_visit_needs_none_any_more(start, monkeypatch):
     """Between finding its due labels and reading on: nothing of it is due any more, and nothing is logged."""
-    monkeypatch.setattr(labels_due, "LOOK_S", 3600)
+    monkeypatch.setattr(DueLabels, "models", AsyncMock(return_value=[]))
     api = await start()
     path = await api.new(DFOP, labels_due=SILENCE)
     name, incarnation = path.rpartition("/")[2], (await api.get(path))["incarnation"]
