@@ -46,7 +46,7 @@ class ServedPrediction(Struct, array_like=True, frozen=True, forbid_unknown_fiel
     challengers: "tuple[ServedPrediction, ...]" = ()  # their predictions for the same row, not returned to the client
     outside: Label | float | None = None  # what a model outside Onepass predicted, as sent by the client
     scored: int | None = None  # rows that had been scored; of a regression, by the intervals; None: unknown
-    past: tuple[float, ...] | None = None  # what else its learner keeps for the label; None: nothing
+    past: tuple[int | float, ...] | None = None  # what else its learner keeps for the label; None: nothing
 
     def made_by(self, learner_id: str) -> "ServedPrediction | None":
         """The prediction that a learner made for the row; None if the learner did not exist then."""

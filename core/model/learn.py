@@ -125,9 +125,12 @@ def _learn_block(
     past: Floats | None = None
     if rows.returned is not None and parts.config.algorithm.row_pasts:
         past = answers.last_labels(rows.returned)[:, None]
-        # A reset leaves fewer rows, and perhaps classes in another order.
+        # A reset, or a state from elsewhere, leaves fewer rows, or classes in another order.
         known = enumerate(rows.returned, answers.metrics.rows)
-        kept = [None if one is None or (one.scored or 0) > at else one.past for at, one in known]
+        kept = [
+            one.past if one is not None and (one.scored or 0) <= at and answers.knows_classes_of(one) else None
+            for at, one in known
+        ]
         if (found := route.returned_past(kept)) is not None:
             past = np.hstack([past, found])
     prediction = model.learn(X, truth, rows.discounts, rows.weights, new, past)

@@ -104,8 +104,8 @@ class Onepass:
 
         A POST has an Idempotency-Key: it is learned once, and balancers may repeat it as well. A tracked prediction has
         none, and is not sent again after a 502, a 504 or a connection that broke after it was sent: both would be kept,
-        and ``labels_due`` may give both a label. After a 503 it is: the service takes back what it may have kept, unless
-        its store fails once more meanwhile.
+        and ``labels_due`` may give both a label. After a 503 it is: the service takes back what it may have kept,
+        unless its store fails once more meanwhile.
 
         Raises:
             OnepassError: it was refused, or still failed after ``patience_s``.

@@ -226,21 +226,29 @@ class Auto(Nested):
         """
         if prediction.experts is None:
             return None
-        said, E = prediction.experts[row], len(self._recipes)
         if self.team.mixture.regression:
+            said = prediction.experts[row]
             lags = () if self.columns.history is None else self.columns.history.now()
-            numbers = np.full(E, prediction.value[row])
+            numbers = np.full(len(self._recipes), prediction.value[row])
             numbers[self.team.mixture.awake[: len(said)]] = said
             return (*numbers.tolist(), *lags)
-        kept = [said.shape[1]]
+        if prediction.experts.ndim == 3:  # once for all rows
+            prediction.experts = self._kept(prediction.experts)
+        return tuple(prediction.experts[row].tolist())
+
+    def _kept(self, said: Floats) -> Ints:
+        """What ``past`` gives for n rows of classes, (n, W); ``said`` (n, A, K): by the teams' awake experts."""
+        n, E, K = len(said), len(self._recipes), said.shape[2]
+        kept = [np.full((n, 1), K)]
         for team in self._teams:
             awake = team.mixture.awake[team.mixture.awake < E]
-            own, said = said[: len(awake)], said[len(awake) :]
-            every = np.vstack([np.tile(own.mean(axis=0), (E, 1)), team.mixture.label_shares()])
-            every[awake] = own
-            shares = np.rint(every * _KEPT_UNIT).astype(np.int64).ravel().tolist()
-            kept += [self._first_row(team), team.mixture.rows, *shares]
-        return tuple(kept)
+            own, said = said[:, : len(awake)], said[:, len(awake) :]
+            every = np.empty((n, len(team.mixture.names), K))
+            every[:, :E], every[:, E:] = own.mean(axis=1, keepdims=True), team.mixture.label_shares()
+            every[:, awake] = own
+            shares = np.rint(every * _KEPT_UNIT).astype(np.int64).reshape(n, -1)
+            kept += [np.full((n, 2), (self._first_row(team), team.mixture.rows)), shares]
+        return np.hstack(kept)
 
     def returned_past(self, kept: Sequence[tuple[float, ...] | None]) -> Floats:
         """What ``past`` has kept for rows, (n, W); NaN for rows without."""

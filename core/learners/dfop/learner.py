@@ -193,7 +193,7 @@ class Dfop(LinearLearner):
         """What ``past`` has kept for rows, (n, K m); NaN for rows without, or with scores of fewer classes."""
         found = np.full((len(kept), self._kept), np.nan)
         for row, own in enumerate(kept):
-            if own is not None and len(own) == self._kept:
+            if own is not None and len(own) == self._kept and np.isfinite(own).all():
                 found[row] = own
         return found
 

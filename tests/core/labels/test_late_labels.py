@@ -151,19 +151,79 @@ def test_members_that_forget_fast_are_not_trusted_if_labels_come_late(task, more
     assert error_of_late_labels({"algorithm": "dfop", **more}, y, 20) < 0.7
 
 
-def test_scores_from_before_a_reset_are_not_used():
-    """The model's classes may come back in another order."""
-    X, y, states = np.random.default_rng(1).normal(size=(60, 2)), [*"ab"] * 30, []
+@pytest.mark.parametrize("algorithm", ["auto", "dfop"])
+@pytest.mark.parametrize(("how", "rows"), [("reset", 19), ("reset", 100), ("import", 100)])
+def test_scores_from_before_a_reset_or_an_import_are_not_used(algorithm, how, rows):
+    """The model has fewer rows since, or its classes have come back in another order."""
+    X, y, states = np.random.default_rng(1).normal(size=(160, 2)), np.array([*"ab"] * 80), []
+    config = {"algorithm": algorithm, "task": "classification", "features": ["a", "b"], "watch": None}
+    other = y[1 : rows + 1].tolist() if rows > 60 else y[:rows].tolist()
     for kept in (True, False):
-        model = Fed({"algorithm": "dfop", "task": "classification", "features": ["a", "b"], "watch": None})
-        model.learn(X, y)
-        served = model.served(X[:1])
-        assert 10 == len(served.past)
-        model.commit(Reset())
-        model.learn(X[1:20], y[1:20])
-        model.learn(X[:1], y[:1], served=served if kept else replace(served, past=None))
+        model, foreign = Fed(config), Fed(config)
+        model.learn(X[:60], y[:60].tolist())
+        served = model.served(X[60:61])
+        assert len(served.past) >= 10
+        if how == "reset":
+            model.commit(Reset())
+            model.learn(X[:rows], other)
+        else:
+            foreign.learn(X[:rows], other)
+            state = save.to_bytes(foreign.machine)
+            assert model.commit(Restore(state, "import", size=len(state))).refusal is None
+        model.learn(X[60:61], y[60:61].tolist(), served=served if kept else replace(served, past=None))
         states.append(save.to_bytes(model.machine))
     assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "dfop"])
+def test_rows_tracked_together_keep_and_teach_what_single_ones_do(algorithm):
+    """Also across the end of a chunk of 1024 rows, and if only some of them were tracked."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1130, 2)), np.array([*"abc"])[rng.integers(0, 3, 1130)].tolist()
+    model = Fed({"algorithm": algorithm, "task": "classification", "features": ["a", "b"], "watch": None})
+    model.learn(X[:990], y[:990])
+    _, kept = read.predict_to_keep(model.machine, X[990:])
+    assert all(kept[at].past == model.served(X[990 + at : 991 + at]).past for at in range(0, 140, 7))
+    space = model.machine.feedback_schema.id
+    rows = [
+        Rows(space, None, X[990 + at : 991 + at], [y[990 + at]], served=kept[at] if at % 3 else None)
+        for at in range(140)
+    ]
+    single, together = (save.from_bytes(save.to_bytes(model.machine))[0] for _ in range(2))
+    for version, one in enumerate(rows, model.version + 1):
+        apply(single, Entry(version, 1, (one,)))
+    apply(together, Entry(version, 1, tuple(rows)))
+    assert save.to_bytes(single) == save.to_bytes(together)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "dfop"])
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_what_is_no_number_is_not_used(algorithm, odd):
+    """A stored prediction may be damaged."""
+    X, y, states = np.random.default_rng(1).normal(size=(61, 2)), [*"ab"] * 30, []
+    for kept in (True, False):
+        model = Fed({"algorithm": algorithm, "task": "classification", "features": ["a", "b"], "watch": None})
+        model.learn(X[:60], y)
+        served = model.served(X[60:])
+        past = (*served.past[:-1], odd) if kept else None
+        model.learn(X[60:], ["a"], served=replace(served, past=past))
+        states.append(save.to_bytes(model.machine))
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "dfop"])
+def test_a_label_that_comes_before_any_other_row_is_judged_by_what_was_kept(algorithm):
+    """Its scores are the present ones, but it is told of them."""
+    X, y = np.random.default_rng(1).normal(size=(61, 2)), [*"ab"] * 30
+    model = Fed({"algorithm": algorithm, "task": "classification", "features": ["a", "b"], "watch": None})
+    model.learn(X[:60], y)
+    served, states = model.served(X[60:]), []
+    for past in (served.past, (*served.past[:-2], *served.past[:-3:-1])):
+        twin = Fed(model.machine.config.to_json())
+        twin.machine = save.from_bytes(save.to_bytes(model.machine))[0]
+        twin.learn(X[60:], ["a"], served=replace(served, past=past))
+        states.append(save.to_bytes(twin.machine))
+    assert states[0] != states[1]
 
 
 def test_auto_does_not_trust_experts_that_know_more_when_the_labels_come():
