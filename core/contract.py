@@ -69,7 +69,7 @@ class Prediction(Struct, gc=False):
     value: NDArray[Any]  # (n,) numbers, or indices of classes, int64, -1 where none has been seen yet
     probabilities: Floats | None = None  # (n, K) of the K classes seen, rows sum to one; None if there are none
     std: Floats | None = None  # (n,) predictive standard deviations of a regression
-    experts: NDArray[Any] | None = None  # (n, A) what experts or members predict, if tracked rows keep it (``row_pasts``)
+    experts: NDArray[Any] | None = None  # (n, A) what experts or members predict, if tracked rows keep it
 
 
 def joined(parts: Sequence[_Columns]) -> _Columns:

@@ -73,8 +73,11 @@ def test_a_resting_expert_is_kept_with_the_mean_of_the_others_or_the_mixture(tas
     else:
         every, kept = (found[3:].reshape(-1, 2) for found in (every, kept))
         assert np.delete(every[:E], 1, axis=0).mean(axis=0) == pytest.approx(kept[1], abs=1.0)
-        told = auto._told(team, np.hstack([[[0.0]], auto.returned_past([model.served(X[40:41]).past])]))
+        past = np.hstack([[[0.0]], auto.returned_past([model.served(X[40:41]).past])])
+        told = auto._told(team, past)
         assert told[0, 2:].reshape(-1, 2).sum(axis=1) == pytest.approx(1.0, abs=1e-4)
+        past[0, 2] += 1.0  # of another team
+        assert np.isnan(auto._told(team, past)[0, 1:]).all()
     assert np.delete(every, 1, axis=0).tolist() == np.delete(kept, 1, axis=0).tolist()
 
 
