@@ -99,5 +99,6 @@ ALGORITHMS = (
         ),
         equation="Σₖ bₖ wₖᵀx; wₖ: odm since its last restart; bₖ ← share(bₖ exp(−3 min(fₖ / (4 λ), 1)))",
         params=(*_CANDIDATE, _VARIANT, _CANDIDATES, _VOTE, _HORIZON, _BOUND, _VARIATION, *_STEPS, *_INPUTS),
+        row_pasts=True,
     ),
 )

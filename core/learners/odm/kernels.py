@@ -36,13 +36,17 @@ ROWS, COUNT, SQUARE, MARGIN, MARGIN_VARIANCE, FORGOTTEN, HEAVIEST = range(7)
 """Places in the counters: rows learned; candidates in use; q, the mean |x|^2; mean and variance of the margin; rows
 learned when the past was last forgotten; the largest recent weight of a row."""
 
+LAST, PREDICTED, COLUMNS, FORMER, SCORES = range(5)
+"""Places in what is told of a tracked row: the last label when it was predicted, which is not read; the rows learned by
+then; m; candidates in use; where their scores (m, K) begin."""
+
 MARGIN_MAX = 10.0
 _MARGIN_RATE = 1e-3
 _SQUARE_TIMES = 10.0
 _FAR = 2.0
 
 _STATE = f"{CUBE}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}"
-_SAID = f"{CLASSES}, {TABLE}"
+_SAID = f"{CLASSES}, {TABLE}, {TABLE}, {TABLE}"
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -105,6 +109,24 @@ def _test(W: Floats, x: Floats, K: int, F: Floats, work: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _recall(told: Floats, i: int, F: Floats, K: int) -> bool:
+    """Write the scores that K candidates had when row i was predicted into F (m, K), if they are known.
+
+    A candidate that a split has added since had those of the last one.
+    """
+    m = F.shape[0]
+    if i >= told.shape[0] or told.shape[1] <= SCORES or told[i, COLUMNS] != m:
+        return False
+    former = int(told[i, FORMER])
+    if former < 1 or SCORES + m * former > told.shape[1]:
+        return False
+    for c in range(m):
+        for k in range(K):
+            F[c, k] = told[i, SCORES + c * former + min(k, former - 1)]
+    return True
+
+
+@njit(cache=True, nogil=True)
 def _absorb_square(s: float, counters: Floats) -> None:
     """Update q with this row, which counts as at most ten times q."""
     q = counters[SQUARE]
@@ -132,7 +154,7 @@ def _absorb_margin(scores: Floats, i: int, label: float, counters: Floats) -> No
 @direct(f"void({ROWS_IN}, {NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, {VECTOR}, {CLASSES}, {_SAID})", error_model="numpy")
 def learn_rows(
     X: Floats, y: Floats, weights: Floats, W: Floats, shares: Floats, constants: Floats, counters: Floats,
-    calibration: Floats, losses: Floats, epochs: Ints, value: Ints, p: Floats,
+    calibration: Floats, losses: Floats, epochs: Ints, value: Ints, p: Floats, told: Floats, said: Floats,
 ) -> None:  # fmt: skip
     """Test n rows in turn; with labels, train on each after its test.
 
@@ -149,6 +171,8 @@ def learn_rows(
         epochs: (K,) rows after which they restart; not changed.
         value: (n,) a-priori classes, written.
         p: (n, classes) their probabilities, written.
+        told: (n, W) see LAST and the others, NaN for rows that were not tracked; or (0, 0). Not changed.
+        said: (n, m K) the candidates' scores, written; or (0, 0).
     """
     m = W.shape[0]
     scores = np.empty((X.shape[0], m))
@@ -163,6 +187,8 @@ def learn_rows(
         scale = load(X, i, x, steps.ROW_MAX)
         _test(W, x, K, F, work)
         steps.mix(F, shares, K, scale, constants, scores, i)
+        for c in range(m if said.shape[0] else 0):
+            said[i, c * K : (c + 1) * K] = F[c, :K]
         if not y.shape[0]:
             continue
         s = dot(x, x)
@@ -176,12 +202,18 @@ def learn_rows(
             places[k] += 1
             work[steps.TAUS + k] = min(float(places[k]), since)
             _face_rivals(F, pulls, k, int(y[i]), s, shrink, work)
-        _step(work, K, kappa, counts, relative(counts, counters, HEAVIEST), constants)
+        share = relative(counts, counters, HEAVIEST)
+        _step(work, K, kappa, counts, share, constants)
         for c in range(m):
             for k in range(K):
                 decay, pull = work[steps.DECAYS + k], work[steps.PULLS + k] * pulls[c, k]
                 for j in range(x.shape[0]):
                     W[c, k, j] = decay * W[c, k, j] + pull * x[j]
+        if _recall(told, i, F, K):
+            for k in range(K):
+                _face_rivals(F, pulls, k, int(y[i]), s, shrink, work)
+            late = max(counters[ROWS] - told[i, PREDICTED], 1.0)
+            steps.take_losses(work, K, share / math.sqrt(late), constants)
         steps.weigh(shares, losses, K, work, constants)
         counters[ROWS] += 1.0
         _absorb_margin(scores, i, y[i], counters)

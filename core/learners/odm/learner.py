@@ -10,14 +10,15 @@ are held within 1e300. |w| is bounded by the projection.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.contract import WEIGHT_MAX, Floats, Header, Ints, Spec, Weights
+from core.contract import WEIGHT_MAX, Floats, Header, Ints, Prediction, Spec, Weights
 from core.learners.calibration import CALIBRATION, fresh_calibration
+from core.learners.learner import KEPT_ROWS, NONE_TOLD
 from core.learners.linear import LinearLearner, linear_model, with_class
 from core.learners.odm import kernels
 from core.learners.odm.candidates import AUTO, epochs, grows, places
@@ -27,6 +28,7 @@ from core.numerics.weighting import FIXED_SHARE
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Counts, Layout, Range, Shares
 
 _SHARE_RATE = 3.0
+_KEPT_MAX = 64  # most scores of candidates that are kept with a tracked row
 _TYPICAL_ROWS = 1e6  # rows for which a growing bank's cost is estimated
 
 
@@ -123,11 +125,42 @@ class DynamicOdm(LinearLearner):
         mean = self.W.mean(axis=0, keepdims=True) if len(self.W) > 1 else np.zeros_like(self.W)
         self.W = with_class(self.W, self.classes, mean)
 
-    def run_rows(self, X: Floats, y: Floats, discounts: Floats, weights: Floats, value: Ints, out: Floats) -> None:
-        """See ``RowLearner``. Takes no discounts."""
+    def run_rows(
+        self,
+        X: Floats,
+        y: Floats,
+        discounts: Floats,
+        weights: Floats,
+        value: Ints,
+        out: Floats,
+        past: Floats | None = None,
+    ) -> Floats | None:
+        """See ``RowLearner``, and for ``past`` its ``learn``. Takes no discounts."""
         del discounts
+        n, scores = len(X), len(self.W) * self.count
+        keep = self._bank and not len(y) and n <= KEPT_ROWS and scores <= _KEPT_MAX
+        told, said = (
+            NONE_TOLD if past is None else np.ascontiguousarray(past),
+            np.empty((n, scores) if keep else (0, 0)),
+        )
         state = self.W, self.shares, self.constants, self.counters, self.calibration, self.losses, self.epochs
-        kernels.learn_rows(X, y, weights, *state, value, out)
+        kernels.learn_rows(X, y, weights, *state, value, out, told, said)
+        return said if keep else None
+
+    def past(self, prediction: Prediction, row: int) -> tuple[float, ...] | None:
+        """What to keep with one row of ``predict`` until its label comes: see ``kernels.PREDICTED``."""
+        if prediction.experts is None:
+            return None
+        return (self.rows, len(self.W), self.count, *prediction.experts[row].tolist())
+
+    def returned_past(self, kept: Sequence[tuple[float, ...] | None]) -> Floats:
+        """What ``past`` has kept for rows, (n, 3 + the most scores); NaN for rows without."""
+        known = [own if own and len(own) > 3 and np.isfinite(own).all() else () for own in kept]
+        found = np.full((len(kept), max(map(len, known), default=0)), np.nan)
+        for row, own in enumerate(known):
+            if own and len(own) == 3 + own[1] * own[2]:
+                found[row, : len(own)] = own
+        return found
 
     def forget(self) -> None:
         """Make all candidates step as at the start of an epoch (tau = 1 in the next row); their weights stay."""

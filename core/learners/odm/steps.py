@@ -44,6 +44,10 @@ No horizon is needed: candidates whose first epoch has not ended are equal, so o
 8 2^(K-1) the last of K candidates splits: a restarted copy keeps that epoch and takes 1/(K + 1) of its weight; the
 original continues as the longest. After T rows there are about log2(T/8) + 2 candidates, at most 40.
 
+A tracked row has the l_k of the margins by which it was predicted: when its label comes, a short candidate may have
+learned rows near it. If d other rows were learned in between, l_k is divided by sqrt(d). All else, also the
+probabilities' slope, learns from the scores of now. A candidate that was added since had those of the last one.
+
 **Variant "paper".** Explicit steps; N candidates from the first row on with the epochs of the set P (candidates.py),
 and beta proportional to exp(-eps sum min(f_k / C, 1)), eps = sqrt(8 ln N / T) (proof of Theorem 1), computed from the
 sums, so that no weight underflows. T is ``horizon``, C ``bound`` and V_T, (3), ``variation``.
@@ -66,8 +70,8 @@ Deviations
 - kappa follows the mean of |x|^2, not its maximum, with which one outlier would slow the model for good; outliers are
   scaled down before they are learned.
 - The text speaks of a majority vote, Algorithm 2 averages: both are available, the average by default.
-- More than two classes (kernels.py), probabilities (core.learners.calibration), random features and weights of rows
-  are not in the paper.
+- More than two classes (kernels.py), probabilities (core.learners.calibration), random features, weights of rows and
+  late labels are not in the paper.
 """
 
 import math

@@ -174,8 +174,9 @@ def test_a_new_class_follows_the_label_that_was_the_last_when_its_row_was_predic
 
 def test_many_rows_that_are_predicted_together_keep_nothing():
     """What is kept takes memory for each row until the prediction is answered."""
-    for more in ({"algorithm": "dfop"}, {"algorithm": "dfop", "params": {"random_features": 4}}, {"algorithm": "auto"}):
-        model = fed("classification", **more)
+    random = {"params": {"random_features": 4}}
+    for algorithm, more in (("dfop", {}), ("dfop", random), ("dynamic_odm", {}), ("dynamic_odm", random), ("auto", {})):
+        model = fed("classification", algorithm, **more)
         model.learn(X[:4], [*"abab"])
         few, many = (model.machine.own.space_model.predict(np.ones((rows, 2))) for rows in (1100, 10_001))
         assert isinstance(few, Prediction)
