@@ -7,9 +7,10 @@ For a row, l_k the loss of expert k = 1 ... K and w_k its weight, 1/K at the sta
     shares                a_k ~ max(w_k - 2 eps / K, 0)                  sum to 1; a prediction is o = sum_k a_k p_k
     loss to expect        D <- D + r ((o - y)^2 - D)                     r = c max(1/t, .001)
 
-    logarithmic pool      q ~ exp(sum_k v_k f_k)                         f_k: centred log probabilities of the classes
+    logarithmic pool      q ~ exp(h + sum_k v_k f_k)                     f_k: log probabilities of the classes, less h
     AdaGrad               g_k = c (f_ky - E_q[f_k])                      y the row's class, c its weight
-                          G_k <- .9995 G_k + g_k^2                       v_k <- v_k + .15 g_k / sqrt(G_k), within +-20
+                          G_k <- .9995 G_k + g_k^2                       v_k <- v_k + .15 g_k / sqrt(G_k + G_0), within
+                                                                         +-20; G_0: the larger, the slower at first
 
 **Weights of rows.** Exponential weights average over experts only while c eta is small, and a Newton step that is c
 times as long outruns the curvature that it is divided by. Code that weighs or calibrates experts therefore uses
@@ -138,8 +139,7 @@ def softmax(s: Floats, p: Floats) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_pool(weights: Floats, features: Floats, q: Floats) -> None:
-    """The pool q (classes,) of centred log probabilities (K, classes) by weights v (K,)."""
-    q[:] = 0.0
+    """Turn q (classes,), at first h, into the pool of log probabilities f (K, classes) by weights v (K,)."""
     for k in range(weights.shape[0]):
         for c in range(q.shape[0]):
             q[c] += weights[k] * features[k, c]
@@ -147,8 +147,10 @@ def log_pool(weights: Floats, features: Floats, q: Floats) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fit_pool(weights: Floats, squares: Floats, features: Floats, q: Floats, y: int, weight: float) -> None:
-    """A step of AdaGrad on v and G (K,) after a row of class y for which ``log_pool`` gave q."""
+def fit_pool(
+    weights: Floats, squares: Floats, features: Floats, q: Floats, y: int, weight: float, prior: float
+) -> None:
+    """A step of AdaGrad on v and G (K,) after a row of class y for which ``log_pool`` gave q; ``prior``: G_0."""
     for k in range(weights.shape[0]):
         pooled = 0.0
         for c in range(q.shape[0]):
@@ -156,5 +158,5 @@ def fit_pool(weights: Floats, squares: Floats, features: Floats, q: Floats, y: i
         g = weight * (features[k, y] - pooled)
         squares[k] = _POOL_DECAY * squares[k] + g * g
         if squares[k] > 0.0:
-            v = weights[k] + _POOL_RATE * g / math.sqrt(squares[k])
+            v = weights[k] + _POOL_RATE * g / math.sqrt(squares[k] + prior)
             weights[k] = min(max(v, -POOL_MAX), POOL_MAX)

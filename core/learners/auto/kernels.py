@@ -12,6 +12,9 @@ r"""The mixtures behind `auto`, compiled: the experts' predictions of a row beco
 
 each with a fixed share of .001. From row 200 on, if one class has more than .95 of the labels so far, nearly all
 experts err on the same rows: then choice and mixture lose -ln t_ey, -ln q_y and -ln r_y, and the mixture's eta is 1.
+All experts then agree about how rare a class is, more than they differ about rows; so v would learn the former from the
+few rows of the rare class, which any expert that knows nothing can tell. With h the f of the shares of all labels
+(below), the pool is then q ~ exp(h + sum_e v_e (f_e - h)), and a row moves v less at first (G_0 = 100, else 0).
 The pool combines: experts that err on different rows make a model better than any of them. The choice picks: it is soon
 as good as the best expert, while the pool still learns. The class is the (first) most probable one; no
 probability is below 1e-6. A row of weight c, relative to the largest recent one, counts c times: losses, gradients and
@@ -57,6 +60,7 @@ from core.features.label_range import SPAN_ROWS, WIDTH_ROWS, error_max, held, wi
 from core.learners.auto.resting import REST_ROWS, USE_RATE
 from core.learners.auto.stacks import STACKS, learn_stack, stack
 from core.numerics import weighting
+from core.numerics.rows import put
 
 WEIGHT, USE, WAKES, SPELLS, FIGURE, SLOPE, CURVATURE, POOL, SQUARES = range(9)
 """Rows of the table of experts: b or w; those of core.learners.auto.resting; the share of rows in which its class was
@@ -68,6 +72,7 @@ recent weight of a row; for classes c, for numbers the range of the labels and c
 SPREAD_MIN, SPREAD_MAX = 1.0 / 400.0, 25.0
 LABEL_EXPERTS = ("label_order", "label_order_recent", "label_share", "label_share_recent")
 NUMBER_EXPERTS = ("last_value", *STACKS)
+_SHARES = LABEL_EXPERTS.index("label_share") - len(LABEL_EXPERTS)  # its place, from the end: label experts never rest
 
 _SPREAD_RATE, _OFF_MAX = 0.01, 10.0
 _CLIP, _PROBABILITY_MIN = 1e-4, 1e-6
@@ -77,7 +82,7 @@ POOL_FIRST, POOLED_FIRST, COUNT_MAX = 3.0, 0.5, 1e20
 VALUE_MAX, LOSS_MAX = 1e300, 1e301
 _CHOICE_RATE, _TOP_RATE, _RATE, _CAP = 0.5, 0.2, 0.3, 4.0
 _WINSOR = 1e3  # largest squared error of a row in later D and m_e, in multiples of them
-_RARE_BEGIN, _COMMON, _RARE_TOP_RATE = 200, 0.95, 1.0
+_RARE_BEGIN, _COMMON, _RARE_TOP_RATE, _RARE_SQUARES = 200, 0.95, 1.0, 100.0
 _SCALE_MIN, _SCALE_MAX, _FAR = 1e-140, 1e140, 1e3
 """Limits of sqrt(D), outside which there are no stacks (squares would overflow or vanish), and of |x_e| in a stack."""
 _ORDER_DECAYS = np.array([0.999, 0.98])
@@ -142,6 +147,18 @@ def _temper(a: float, logs: Floats, tempered: Floats, features: Floats) -> None:
         mean += features[k]
     for k in range(K):
         features[k] -= mean / K
+
+
+@njit(cache=True, nogil=True)
+def _pool(weights: Floats, features: Floats, rare: bool, q: Floats) -> None:
+    """Write the pool q (K,); if ``rare``, the features (A, K) become relative to those of the label shares."""
+    q[:] = 0.0
+    if rare:
+        put(features[features.shape[0] + _SHARES], q)
+        for a in range(features.shape[0]):
+            for k in range(q.shape[0]):
+                features[a, k] -= q[k]
+    weighting.log_pool(weights, features, q)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -224,7 +241,8 @@ def mix_classes(
             _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
             for k in range(K):
                 r[k] += own[WEIGHT, a] * tempered[a, k]
-        weighting.log_pool(own[POOL], features, q)
+        rare = counters[ROWS] >= _RARE_BEGIN and labels[0, 0].max() > _COMMON * labels[0, 0].sum()
+        _pool(own[POOL], features, rare, q)
         c, kept, whole = counters[POOLED], 1.0 - K * _PROBABILITY_MIN, 0.0
         for k in range(K):
             p[i, k] = c * q[k] + (1.0 - c) * r[k]
@@ -242,7 +260,6 @@ def mix_classes(
         counters[LOSS] += rate * (error - counters[LOSS])
         counters[RECENT] += error
         _note_use(own, c)
-        rare = counters[ROWS] > _RARE_BEGIN and labels[0, 0].max() > _COMMON * labels[0, 0].sum()
         for a in range(A):
             _fit_slope(own, a, y[i], logs[a], tempered[a], weight)
             lost[a], missed = _losses(tempered[a], y[i], rare)
@@ -258,8 +275,8 @@ def mix_classes(
             _take_logs(P, i, told, False, awake, labels, int(counters[LAST]), logs)
             for a in range(A):
                 _temper(own[SLOPE, a], logs[a], tempered[a], features[a])
-            weighting.log_pool(own[POOL], features, q)
-        weighting.fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight)
+            _pool(own[POOL], features, rare, q)
+        weighting.fit_pool(own[POOL], own[SQUARES], features, q, y[i], weight, _RARE_SQUARES if rare else 0.0)
         _count_label(y[i], counts, last, labels, counters)
     if y.shape[0]:
         _copy(table, awake, own, True)

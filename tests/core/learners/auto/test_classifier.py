@@ -31,26 +31,28 @@ class Oracle:
         t /= t.sum(axis=1, keepdims=True)
         f = np.maximum(np.log(t), np.log(1e-4))
         f -= f.mean(axis=1, keepdims=True)
-        q = np.exp(self.v @ f - (self.v @ f).max())
+        rare = self.rows >= 200 and self.counts[0][0].max() > 0.95 * self.counts[0][0].sum()
+        h = f[-2] * rare
+        f = f - h
+        q = np.exp(h + self.v @ f - (h + self.v @ f).max())
         q /= q.sum()
         r = self.b @ t
         p = self.c * q + (1 - self.c) * r
         said = p / p.sum() * (1 - K * 1e-6) + 1e-6
-        self._fit(y, weight, logs, t, f, q, r)
+        self._fit(y, weight, logs, t, f, q, r, rare)
         self._count(y, counts)
         return said
 
-    def _fit(self, y, weight, logs, t, f, q, r):
+    def _fit(self, y, weight, logs, t, f, q, r, rare):
         self.rows += 1
         mean = (t * logs).sum(axis=1)
         self.H = np.minimum(self.H + weight * np.maximum((t * logs**2).sum(axis=1) - mean**2, 0), 1000)
         self.a = np.clip(self.a + weight * (logs[:, y] - mean) / self.H, 0.02, 20)
         g = weight * (f[:, y] - f @ q)
         self.G = 0.9995 * self.G + g**2
-        self.v += np.divide(0.15 * g, np.sqrt(self.G), out=np.zeros_like(g), where=self.G > 0)
+        self.v += np.divide(0.15 * g, np.sqrt(self.G + 100 * rare), out=np.zeros_like(g), where=self.G > 0)
         right = t.argmax(axis=1) == y
         self.right += (right - self.right) * max(1 / self.rows, 1e-3)
-        rare = self.rows > 200 and self.counts[0][0].max() > 0.95 * self.counts[0][0].sum()
         logs_of = [-np.log(np.maximum(own, 1e-4)) for own in (t[:, y], q[y], r[y])]
         lost, eta = (logs_of, 1.0) if rare else ((~right, q.argmax() != y, r.argmax() != y), 0.2)
         self.b *= np.exp(-0.5 * weight * lost[0])
@@ -118,6 +120,23 @@ def test_the_mixture_follows_its_equations(classes, weighted, common):
     for expected_row, name in zip((oracle.a, oracle.v, oracle.b, oracle.right), names, strict=True):
         assert_allclose(expected_row, built.table[name], rtol=1e-9, atol=1e-12)
     assert oracle.c == pytest.approx(built.counters[mixing.POOLED], rel=1e-9)
+
+
+def test_experts_of_a_rare_class_are_combined():
+    """With errors of their own, they are together clearly better than one, although there are only some 30 such rows.
+
+    They agree that the class is rare, which says nothing about rows; the pool must not learn from it how to weigh them.
+    """
+    gains = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        odds = rng.normal(-7.5, 2.0, 8000)
+        y = (rng.random(8000) < 1 / (1 + np.exp(-odds))).astype(np.int64)
+        share = 1 / (1 + np.exp(-odds - rng.normal(0, 3, (12, 8000))))
+        _, p, *_ = astuple(mixture(2, 12).learn(np.stack([1 - share, share], axis=2), y, np.empty(0)))
+        mixed, single = ((own[y == 1][:, None] > own[y == 0]).mean() for own in (p[:, 1], share[0]))
+        gains.append(mixed - single)
+    assert np.mean(gains) > 0.04
 
 
 @pytest.mark.parametrize(
