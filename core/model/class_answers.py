@@ -234,12 +234,24 @@ class ClassAnswers(Holder):
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
         known = self._order, self._costs, self._gone, self.metrics.by_class[SEEN], self.calibration
-        shares = self._one_hot(prediction) if prediction.probabilities is None else prediction.probabilities
-        value, shares = answer_rows(shares, *known, len(self.labels.labels), self.metrics.rows)
+        value, shares = answer_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows)
         if self._by_learner and len(self._order):
             own = self._order[prediction.value]
             value = np.where((prediction.value >= 0) & ~np.isin(own, np.flatnonzero(self._gone)), own, value)
         return Prediction(value, shares, None, prediction.experts)
+
+    def p_true(self, prediction: Prediction, answered: Floats, labels: Sequence[Label]) -> Floats:
+        """The probability of each label (n,), as ``absorb`` would score its row alone; ``answered``: by ``of``."""
+        truth, p, K = np.array(self.labels.find(labels), dtype=np.int64), np.empty(len(labels)), len(self.labels)
+        new, vanished = truth < 0, np.isin(truth, np.flatnonzero(self._gone))
+        known = ~(new | vanished)
+        p[known] = answered[known, truth[known]]
+        for rows, gone, count in ((vanished, [], K), (new, [*self._gone, 0] if self.retired else [], K + 1)):
+            if rows.any():
+                facts = self.metrics.by_class[SEEN], self.calibration, count, self.metrics.rows
+                made = self._shares(prediction)[rows], self._order, _NO_WEIGHTS, np.array(gone, np.int64)
+                p[rows] = answer_rows(*made, *facts)[1][np.arange(rows.sum()), truth[rows]]  # -1, a new label: the last
+        return p
 
     def shares_in_use(self, shares: Floats) -> Floats:
         """The probabilities of ``in_use`` among (n, K)."""
@@ -297,8 +309,7 @@ class ClassAnswers(Holder):
             predicted[:], labels, facts[:], errors[:] = NOTHING, self._order[truth], np.nan, 1.0
         else:
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
-            shares = self._one_hot(prediction) if prediction.probabilities is None else prediction.probabilities
-            made = prediction.value, shares, truth, weights
+            made = prediction.value, self._shares(prediction), truth, weights
             state = self._order, self._costs, self._gone, self.calibration, self._slow, self._by_learner, fits
             known = K - (new and self.labels is self.seen), metrics.rows, at_once
             given: Any = *made, *state, *known, *arrays, metrics.fading, predicted, labels, facts, errors
@@ -313,9 +324,10 @@ class ClassAnswers(Holder):
             metrics.absorb(predicted, labels, facts, K, baselines)
         return Scored(predicted, labels, facts[P_TRUE], facts[LOSS], errors)
 
-    def _one_hot(self, prediction: Prediction) -> Floats:
-        """The probabilities of the classes of a learner that gives none: 1 for the class it predicts."""
-        return np.asarray(prediction.value[:, None] == np.arange(len(self.seen.labels)), dtype=np.float64)
+    def _shares(self, prediction: Prediction) -> Floats:
+        """The learner's probabilities of the classes; 1 for the class it predicts if it gives none."""
+        value, shares = prediction.value, prediction.probabilities
+        return np.asarray(value[:, None] == np.arange(len(self.seen)), np.float64) if shares is None else shares
 
     def by_returned(self, scored: Scored, returned: Returned) -> Scored:
         """Score rows by the predictions that were returned, whichever learner made them."""

@@ -3,9 +3,10 @@
 Reading changes nothing. Functions about one learner take its parts: the model's own, or a challenger's.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Self
 
+import numpy as np
 from msgspec.structs import replace
 
 from core.config import Config
@@ -34,6 +35,18 @@ def predict(parts: LearnerParts, raw: Floats) -> Prediction:
     """
     refuse_observer(parts.config)
     return parts.answers.of(parts.space_model.predict(raw))
+
+
+def judge(parts: LearnerParts, raw: Floats, labels: Sequence[Label] | Floats) -> tuple[Prediction, Floats]:
+    """``predict``, and the probability of each row's label (n,) as learning the row would score it; NaN for numbers."""
+    refuse_observer(parts.config)
+    made, answers = parts.space_model.predict(raw), parts.answers
+    answered = answers.of(made)
+    if isinstance(labels, np.ndarray):
+        return answered, np.full(len(raw), np.nan)
+    assert isinstance(answers, ClassAnswers)
+    assert answered.probabilities is not None
+    return answered, answers.p_true(made, answered.probabilities, labels)
 
 
 def refuse_observer(config: Config) -> None:

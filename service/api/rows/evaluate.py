@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import numpy as np
 from fastapi import APIRouter
 
 from core.contract import Floats
@@ -42,9 +41,9 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
     Takes the same bodies as `feedback/batch`: JSON by column or by name, `application/x-ndjson`, `text/csv` with
     `?label=`, `application/x-npy` (a file of `numpy.save`, the label last), `text/x-svmlight`. Nothing changes. The
     model predicts all rows as it is at `version`; `metrics` are those of these rows. Ids, discounts and weights have no
-    effect. A label that the model does not know counts as a wrong prediction; with declared labels it is refused. With
-    `served`, `metrics.served` are the scores of the model outside on the rows that it predicted; an observer's
-    `metrics` are these scores alone.
+    effect. A label that the model does not know counts as a wrong prediction and has the probability by which feedback
+    would score it; with declared labels it is refused. With `served`, `metrics.served` are the scores of the model
+    outside on the rows that it predicted; an observer's `metrics` are these scores alone.
     """
     replica, table, body = await read_batch(ctx, request, name, FEEDBACK, fresh)
 
@@ -64,15 +63,11 @@ async def evaluate(ctx: Ctx, name: ModelName, request: RowRequest, fresh: Fresh)
 
 def _evaluate(replica: Replica, raw: Floats, labels: Labels, outside: OutsidePredictions) -> Evaluated:
     """Predict n rows (n, F) and compare the predictions with the labels."""
-    own, p_true = replica.model.own, np.zeros(len(raw))
+    own = replica.model.own
     theirs = None if outside is None else metrics_of_outside(outside, labels)
     if own.config.algorithm.observes:
         return Evaluated(len(raw), theirs or {}, replica.version, replica.incarnation)
-    prediction = read.predict(own, raw)
-    if prediction.probabilities is not None and isinstance(labels, list):
-        found = np.array(own.answers.labels.find(labels), dtype=np.int64)
-        known = np.flatnonzero(found >= 0)
-        p_true[known] = prediction.probabilities[known, found[known]]
+    prediction, p_true = read.judge(own, raw, labels)
     metrics = metrics_of(own.answers.named(prediction.value), labels, p_true)
     if theirs is not None:
         metrics["served"] = theirs

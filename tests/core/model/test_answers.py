@@ -12,7 +12,7 @@ from core.contract import Prediction
 from core.entry import ServedPrediction
 from core.features.labels import LabelSet
 from core.learners.catalogue import ALGORITHMS
-from core.model import save
+from core.model import read, save
 from core.model.class_answers import ClassAnswers
 from core.model.rows import BlockRows, predicted_by
 from tests.benchmarks.streams import generators
@@ -128,6 +128,29 @@ def test_scores_match_predict(algorithm, more):
         if label in names[: before.probabilities.shape[1]] and whole.predictions[row] is not None:
             assert before.probabilities[0, names.index(label)] == whole.p_true[row]
     assert save.to_bytes(block.machine) == save.to_bytes(single.machine)
+
+
+@pytest.mark.parametrize("algorithm", CLASSIFIERS)
+@pytest.mark.parametrize(
+    "more", [{}, {"class_costs": {"yes": 5}}, {"labels": DECLARED}], ids=["bare", "costs", "declared"]
+)
+def test_a_row_that_is_not_learned_has_the_probability_that_it_would_be_scored_by(algorithm, more):
+    """To the bit, whether its label is in use, retired or new; no probability is 0."""
+    model = Model(algorithm, **more)
+    model.say(["no", "yes", "maybe", "no", "yes", "yes"])
+    for retired in ([], ["maybe"]):
+        model.change(retire_labels=retired)
+        X, labels = model.raw(12), ["no", "maybe", *(["yes"] if "labels" in more else ["new"])] * 4
+        before = save.to_bytes(model.machine)
+        said, p_true = read.judge(model.machine.own, X, labels)
+        for found, expected in zip(astuple(said), astuple(model.predict(X)), strict=True):
+            assert_array_equal(expected, found)
+        assert 0.0 < min(p_true)
+        assert before == save.to_bytes(model.machine)
+        for row, label in enumerate(labels):
+            model.machine, _ = save.from_bytes(before)
+            assert_array_equal(model.learn(X[row : row + 1], [label]).p_true, p_true[row : row + 1])
+        model.machine, _ = save.from_bytes(before)
 
 
 shares = st.integers(1, 6).flatmap(lambda K: st.lists(st.floats(0, 1), min_size=K, max_size=K))

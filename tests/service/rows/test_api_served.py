@@ -41,15 +41,26 @@ async def test_numbers_are_scored(api):
 
 
 async def test_labels_that_the_model_does_not_know(api):
-    """Are wrong predictions, and no new classes; with declared labels they are refused."""
+    """Are wrong predictions, as probable as in feedback, and no new classes; with declared labels they are refused."""
     path = await api.learnt(rows=4, labels=None)
     answer = await api.post(f"{path}/evaluate", TABLE | {"labels": ["LEFT"] * COUNT})
     assert [0.0, COUNT] == [answer["metrics"]["accuracy"], answer["metrics"]["rows"]]
-    assert answer["metrics"]["log_loss"] == pytest.approx(-math.log(1e-15))
+    assert answer["metrics"]["log_loss"] == pytest.approx(math.log(5 * 3))  # one row of five for three labels
     assert ["UP", "DOWN"] == (await api.get(path))["info"]["labels"]
     declared = await api.learnt(rows=4)
     refused = await api.ask("POST", f"{declared}/evaluate", json=TABLE | {"labels": [*FIVE[1:], "LEFT"]})
     assert [f"labels[{COUNT - 1}]"] == [one["field"] for one in problem(refused, 422)["errors"]]
+
+
+@pytest.mark.parametrize("label", ["LEFT", "AWAY"])
+async def test_a_row_has_the_log_loss_that_it_has_when_it_is_learned(api, label):
+    """Even if its label is new or retired."""
+    path, row = await api.learnt(rows=9, labels=None), {**columnar(1), "labels": [label]}
+    await api.post(f"{path}/feedback/batch", row | {"labels": ["AWAY"]})
+    await api.ask("PATCH", path, json={"retire_labels": ["AWAY"]})
+    found = await api.post(f"{path}/evaluate", row)
+    assert found["metrics"] == (await api.post(f"{path}/feedback/batch", row))["metrics"]
+    assert 0.0 < found["metrics"]["log_loss"] < 20.0
 
 
 async def test_a_model_without_rows(api):
