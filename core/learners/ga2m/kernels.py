@@ -4,6 +4,7 @@ For a row z of scaled columns, with B bins of a column and C of each column in a
 
     u_j = (1 + z_j / sqrt(2 + z_j^2)) / 2                  the distribution function of Student's t with 2 degrees
     cells   one per column, floor(B u_j); one per pair i < j, (floor(C u_i), floor(C u_j)); one for all rows
+            (a value on the edge of two bins belongs to the one below)
     s_k     = sum of w_ck over the cells c of the row       p = softmax(s)
 
 Per row of class y, for every cell c that it is in:

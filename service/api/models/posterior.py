@@ -51,7 +51,8 @@ async def show_posterior(
     - `vigo`, `vigod`, `vigow`: `mean`, `covariance`, `count` and the counts of the paper for each of `classes`.
     - `odm`, `dynamic_odm`: `candidates`, each a linear model with its rows and its share.
     - `fesl_c`, `fesl_s`: `experts`, each a linear model with its share, and `mapping_error`.
-    - `ga2m`: `curves` of columns and of pairs: `edges` between bins, and the `values` of the bins.
+    - `ga2m`: `curves` of columns and of pairs: `edges` between bins, and the `values` of the bins; a value on an edge
+      belongs to the bin below it.
     - `auto`: `experts`, each with `share`, `family` and its `posterior`.
 
     With `scaling`, numbers refer to the scaled columns. After a change of features, the other families have `experts`,
