@@ -20,7 +20,7 @@ RANDOM_FEATURES = Param(
     "integer",
     0,
     "Number of random Fourier features to add to the columns, for nonlinear effects; 100 is a good start. They need "
-    "columns of similar scale, so use scaling. The model then has no weights to show.",
+    "columns of similar scale, so use standard or robust scaling. The model then has no weights to show.",
     ge=0,
     le=10_000,
 )

@@ -1,5 +1,7 @@
 """The catalogue entry of additive models: ``ga2m``, with its parameters."""
 
+from dataclasses import replace
+
 from core.learners.algorithm import Algorithm
 from core.learners.parameters import SCALING
 from core.problems import Param
@@ -15,6 +17,7 @@ _RATE = Param(
 _PAIRS = Param(
     "pairs", "boolean", True, "Whether pairs of columns have cells, too; with more than 64 columns they never do."
 )
+_SCALING = replace(SCALING, meaning=f"{SCALING.meaning} With minmax, two thirds of the bins stay empty.")
 
 ALGORITHMS = (
     Algorithm(
@@ -31,7 +34,7 @@ ALGORITHMS = (
             "classes (dfop 60.2), at three quarters of dfop's cost; numbers of that kind with squared errors of .15 of "
             "the variance (dfop .44); robust to outliers."
         ),
-        params=(_RATE, _PAIRS, SCALING),
+        params=(_RATE, _PAIRS, _SCALING),
         learner="core.learners.ga2m.learner:Ga2m",
         row_weights=True,
     ),
