@@ -274,10 +274,6 @@ class ClassAnswers(Holder):
         pairs = None if shares is None else tuple(zip(self.in_use.labels, shares.tolist(), strict=True))
         return labels[index], pairs, baselines, None, self.metrics.rows
 
-    def knows_classes_of(self, one: ServedPrediction) -> bool:
-        """Whether a tracked prediction had the classes in use, in this order."""
-        return [label for label, _ in one.probabilities or ()] == self.in_use.labels
-
     def last_labels(self, returned: Returned) -> Floats:
         """The class (n,) of the last label when each row was predicted, plus 1; 0: none; NaN: it was not tracked."""
         found = np.full(len(returned), np.nan)

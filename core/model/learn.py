@@ -29,6 +29,7 @@ from core.metrics.outside import OutsideScores, number_losses
 from core.model.class_answers import ClassAnswers
 from core.model.drift_response import DriftResponse
 from core.model.model import Challenger, LearnerParts, Model
+from core.model.number_answers import NumberAnswers
 from core.model.plans import PREVIOUS, plan_challenge, unproven
 from core.model.rows import BlockRows, Returned, Scored, predicted_by
 from core.problems import Conflict
@@ -106,6 +107,18 @@ def _learn_parts(
         start = stop
 
 
+def _kept(answers: ClassAnswers | NumberAnswers, returned: Returned) -> list[tuple[float, ...] | None]:
+    """What tracked rows have kept for their labels; None if they were predicted before a reset or an import.
+
+    That leaves fewer rows, or other classes in use, or the same in another order.
+    """
+    labels, found = answers.in_use.labels if isinstance(answers, ClassAnswers) else None, list[Any]()
+    for at, one in enumerate(returned, answers.metrics.rows):
+        known = one is not None and (labels is None or labels == [label for label, _ in one.probabilities or ()])
+        found.append(one.past if one is not None and known and (one.scored or 0) <= at else None)
+    return found
+
+
 def _learn_block(
     parts: LearnerParts,
     route: SpaceRoute,
@@ -125,13 +138,7 @@ def _learn_block(
     past: Floats | None = None
     if rows.returned is not None and parts.config.algorithm.row_pasts:
         past = answers.last_labels(rows.returned)[:, None]
-        # A reset, or a state from elsewhere, leaves fewer rows, or classes in another order.
-        known = enumerate(rows.returned, answers.metrics.rows)
-        kept = [
-            one.past if one is not None and (one.scored or 0) <= at and answers.knows_classes_of(one) else None
-            for at, one in known
-        ]
-        if (found := route.returned_past(kept)) is not None:
+        if (found := route.returned_past(_kept(answers, rows.returned))) is not None:
             past = np.hstack([past, found])
     prediction = model.learn(X, truth, rows.discounts, rows.weights, new, past)
     scored = answers.absorb(prediction, truth, rows, new, route.watched)

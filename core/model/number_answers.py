@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from core.config import Config
 from core.contract import NUMBERS_IN, TABLE, VECTOR, Floats, Header, Label, Prediction, direct
-from core.entry import ServedPrediction
 from core.features.label_range import HIGH, LOW, ROWS, SPAN_ROWS, held, hold_rows, widen
 from core.features.labels import LabelSet
 from core.metrics import RegressionMetrics
@@ -99,10 +98,6 @@ class NumberAnswers(Holder):
         """
         value = float(prediction.value[row])
         return value, None, self.metrics.baselines(), self.intervals.served(value), self.intervals.rows
-
-    def knows_classes_of(self, _: ServedPrediction) -> bool:
-        """As ``ClassAnswers.knows_classes_of``: there are none."""
-        return True
 
     def last_labels(self, returned: Returned) -> Floats:
         """The last label (n,) when each row was predicted, 0 for none; NaN: the row was not tracked."""
