@@ -108,9 +108,10 @@ def _learn_parts(
 
 
 def _kept(answers: ClassAnswers | NumberAnswers, returned: Returned) -> list[tuple[float, ...] | None]:
-    """What tracked rows have kept for their labels; None if they were predicted before a reset or an import.
+    """What tracked rows have kept for their labels, or None: nothing, or nothing that this model can use.
 
-    That leaves fewer rows, or other classes in use, or the same in another order.
+    After a reset or an import it may have fewer rows than when they were predicted, or other classes in use, or the
+    same in another order.
     """
     labels, found = answers.in_use.labels if isinstance(answers, ClassAnswers) else None, list[Any]()
     for at, one in enumerate(returned, answers.metrics.rows):
