@@ -8,12 +8,18 @@ with one slope a >= 0 for all classes, which therefore never changes the predict
 (first) one with the largest score. For two Gaussian classes a = 1 / (mean squared error) would be exact; the slope is
 learned from the stream instead, by one Newton step per row on the log loss of its a-priori probabilities:
 
-    H <- min(H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2, 50)     curvature
+    H <- min(H + sum_k p_k s_k^2 - (sum_k p_k s_k)^2, 50 + L m^4 / 4)     curvature
     a <- a + sum_k (t_k - p_k) s_k / H                        t_k = 1 for the row's class, else 0; a within [.05, 25]
 
 The limit of H makes it forget by the information in rows, not by their number: if one class is rare, most rows say
-little about the slope. It starts from a = 1, H = 1. A row of weight c, relative to the largest recent one
-(core.numerics.weighting), adds c times its curvature and moves the slope by c times its step.
+little about the slope. Then all scores are near -1, too, and the slope sets the level of all probabilities. If it
+followed the last few rows of the rare class, so would the level, and later rows would not be ranked with earlier ones.
+So H may grow with what rows say of the level, but hardly if the first two classes are about equally frequent:
+
+    L <- min(L + p_0 p_1, 250)    m <- m + p_0 p_1 (s_1 - s_0 - m) / L
+
+It starts from a = 1, H = 1, L = .25, m = 0. A row of weight c, relative to the largest recent one
+(core.numerics.weighting), adds c times its curvature and its p_0 p_1, and moves the slope by c times its step.
 """
 
 import math
@@ -26,19 +32,23 @@ from core.contract import CLASSES, NUMBERS_IN, TABLE, VECTOR, WEIGHT_MAX, Floats
 from core.numerics.weighting import relative
 from core.state.layout import Array, Range
 
-SLOPE, CURVATURE, HEAVIEST, SIZE = range(4)  # places in the calibration, and their number
+SLOPE, CURVATURE, HEAVIEST, LEVEL, GAP, SIZE = range(6)  # places in the calibration, and their number
 
 PROBABILITY_MIN = 1e-6
 SLOPE_MIN, SLOPE_MAX = 0.05, 25.0
 _CURVATURE_FIRST, _CURVATURE_MAX = 1.0, 50.0
+_LEVEL_FIRST, _LEVEL_MAX = 0.25, 250.0  # of L
 _SCORE_MAX = 2.0
+_GAP_MAX = 2.0 * _SCORE_MAX
 
 CALIBRATION = Array(
     SIZE,
     places={
         SLOPE: Range(SLOPE_MIN, SLOPE_MAX),
-        CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX),
+        CURVATURE: Range(_CURVATURE_FIRST, _CURVATURE_MAX + 0.25 * _LEVEL_MAX * _GAP_MAX**4),
         HEAVIEST: Range(0.0, WEIGHT_MAX),
+        LEVEL: Range(_LEVEL_FIRST, _LEVEL_MAX),
+        GAP: Range(-_GAP_MAX, _GAP_MAX),
     },
     at="calibration",
 )
@@ -46,8 +56,8 @@ CALIBRATION = Array(
 
 
 def fresh_calibration() -> Floats:
-    """Slope, curvature and largest weight before the first row."""
-    return np.array([1.0, _CURVATURE_FIRST, 0.0])
+    """The calibration before the first row."""
+    return np.array([1.0, _CURVATURE_FIRST, 0.0, _LEVEL_FIRST, 0.0])
 
 
 @njit(cache=True, nogil=True)
@@ -78,15 +88,21 @@ def _classify_row(scores: Floats, i: int, slope: float, p: Floats) -> int:
 @njit(cache=True, nogil=True)
 def _fit_row(scores: Floats, i: int, label: float, p: Floats, calibration: Floats, weight: float) -> None:
     """One Newton step of the slope; scores are clipped to +-2, so that an outlier cannot spoil it."""
-    counts, mean, square, right = relative(weight, calibration, HEAVIEST), 0.0, 0.0, 0.0
+    counts, mean, square, right, gap = relative(weight, calibration, HEAVIEST), 0.0, 0.0, 0.0, 0.0
     for k in range(p.shape[1]):
         s = min(max(_score(scores, i, k), -_SCORE_MAX), _SCORE_MAX)
         mean += p[i, k] * s
         square += p[i, k] * s * s
+        if k < 2:
+            gap = s - gap
         if k == label:
             right = s
+    said = counts * p[i, 0] * p[i, 1]
+    calibration[LEVEL] = min(calibration[LEVEL] + said, _LEVEL_MAX)
+    calibration[GAP] += said * (gap - calibration[GAP]) / calibration[LEVEL]
+    limit = _CURVATURE_MAX + 0.25 * calibration[LEVEL] * calibration[GAP] ** 4
     curvature = calibration[CURVATURE] + counts * max(square - mean * mean, 0.0)
-    calibration[CURVATURE] = min(max(curvature, _CURVATURE_FIRST), _CURVATURE_MAX)
+    calibration[CURVATURE] = min(max(curvature, _CURVATURE_FIRST), limit)
     slope = calibration[SLOPE] + counts * (right - mean) / calibration[CURVATURE]
     calibration[SLOPE] = min(max(slope, SLOPE_MIN), SLOPE_MAX)
 
