@@ -13,7 +13,7 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
     selected:  p = p_k with probability a_k             (11): by (seed, row); ``predict`` shows the likeliest expert
 
 From row 20 on, numbers are clipped to [a - (b - a), b + (b - a)], with a and b the least and largest label since the
-switch; from row 3 on, these bound D (core.features.label_range).
+switch, and so is y in D; from row 3 on, these bound D, and a wild label widens them once (core.features.label_range).
 
 ``variant: "paper"``, two experts and a horizon T: combined eta = sqrt(8 ln 2 / T), d = 0 (Theorem 1), and the experts'
 margins are averaged, that is, the logarithms of their probabilities; selected d = 1/(T - 1),
@@ -41,7 +41,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.contract import CLASSES, CUBE, NUMBERS_IN, TABLE, VECTOR, WEIGHT_MAX, Floats, Ints, Prediction
-from core.features.label_range import error_max
+from core.features.label_range import error_max, widen
 from core.numerics.rng import uniform
 from core.numerics.weighting import bounded_square, deviation, fixed_share, relative, weigh_by_losses
 from core.state.layout import NOT_NEGATIVE, ROWS_MAX, WHOLE, Array, Counts, Holder, Layout, Range, Shares
@@ -89,10 +89,10 @@ def _move(losses: Floats, eta: float, share: float, t: float, waiting: int, weig
 def _follow(y: float, mixed: float, counters: Floats) -> float:
     """Add a row's number to the counters; returns the rate of losses 1 / (2 D)."""
     error = min(counters[ERROR], error_max(counters[LOW], counters[HIGH], counters[ROWS] - 1.0))
-    counters[ERROR] = error + max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - y) - error)
     label = min(max(y, -_LABEL_MAX), _LABEL_MAX)
-    counters[LOW] = label if counters[ROWS] == 1.0 else min(counters[LOW], label)
-    counters[HIGH] = label if counters[ROWS] == 1.0 else max(counters[HIGH], label)
+    widen(counters[LOW:HEAVIEST], label, counters[ROWS] - 1.0)
+    label = min(max(label, counters[LOW]), counters[HIGH])
+    counters[ERROR] = error + max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - label) - error)
     return float(0.5 / max(counters[ERROR], _ERROR_MIN))
 
 

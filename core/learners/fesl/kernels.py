@@ -24,6 +24,10 @@ inputs, only on their relative scales: inputs should be standardised (parameter 
 
 Reported probabilities are p (1 - K e) + e with e = 1e-6, so that no class is ever ruled out.
 
+**Outliers.** A number is learned clipped to the range of the labels, itself included: a wild one widens it by one
+width only (core.features.label_range). Learned as it is, it would set Y and G, and a label of 1e6 deviations would
+spoil thousands of predictions. ``variant: "paper"`` learns it.
+
 **Any finite input.** Rows larger than 1e50 are scaled down as a whole; residuals are clipped to 1e90, weights to
 1e100, predictions to 1e300.
 
@@ -35,7 +39,7 @@ Deviations from (1); those from the other equations are in their files
   step is ``variant: "paper"`` with the learning rate 1/c.
 - Weights start at zero, not at random, so that replicas agree; no projection (apart from the limits above).
 - A third expert, started at the old model's weights (core.switching.space_model): better after every switch measured.
-- More than two classes, the bias column and weights of rows are not in the paper.
+- More than two classes, the bias column, weights of rows and outliers are not in the paper.
 """
 
 import math
@@ -44,12 +48,13 @@ import numpy as np
 from numba import njit
 
 from core.contract import CLASSES, NUMBERS_IN, ROWS_IN, TABLE, VECTOR, Floats, Ints, direct
+from core.features.label_range import widen
 from core.learners.calibration import report_row
 from core.numerics.rows import load
 from core.numerics.weighting import softmax
 
-ROWS, GRADIENTS, SQUARES = range(3)
-"""Places in the counters: rows since the step was restarted, G, and the mean of the squared labels."""
+ROWS, GRADIENTS, SQUARES, LOW, HIGH = range(5)
+"""Places in the counters: rows since the step was restarted, G, the mean of the squared labels, and their range."""
 
 _INPUT_MAX, _RESIDUAL_MAX, WEIGHT_MAX, _STEP_MAX, _PREDICTION_MAX = 1e50, 1e90, 1e100, 1e200, 1e300
 
@@ -128,6 +133,9 @@ def learn_rows(
             continue
         if not value.shape[0]:
             label = min(max(y[i], -_RESIDUAL_MAX), _RESIDUAL_MAX)
+            if not paper:
+                widen(counters[LOW:], label, counters[ROWS])
+                label = min(max(label, counters[LOW]), counters[HIGH])
             e[0] = 2.0 * min(max(s[0] - label, -_RESIDUAL_MAX), _RESIDUAL_MAX)
         elif m == 1:
             t = math.exp(-abs(s[0]))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from core.contract import Floats, Header, Ints, Spec, Weights
-from core.learners.fesl.kernels import ROWS, WEIGHT_MAX, learn_rows
+from core.learners.fesl.kernels import GRADIENTS, HIGH, LOW, ROWS, SQUARES, WEIGHT_MAX, learn_rows
 from core.learners.linear import LinearLearner
 from core.state.layout import NOT_NEGATIVE, WHOLE, Array, Layout
 
@@ -19,12 +19,17 @@ class GradientDescent(LinearLearner):
 
     State, for D = d plus one if there is a bias column (the last one):
         W (m, D)    weights; one row for regression and up to two classes, else one per class
-        counters (3,)  see ROWS, GRADIENTS, SQUARES
+        counters (5,)  see ROWS, GRADIENTS, SQUARES, LOW, HIGH
     """
 
     layout: ClassVar = Layout(
         weights=Array("columns", "D", within=WEIGHT_MAX, at="W"),
-        tally=Array(3, within=NOT_NEGATIVE, places={ROWS: WHOLE}, at="counters"),
+        tally=Array(
+            5,
+            places={ROWS: WHOLE, GRADIENTS: NOT_NEGATIVE, SQUARES: NOT_NEGATIVE},
+            ordered=[(LOW, HIGH)],
+            at="counters",
+        ),
     )
 
     object_bytes: ClassVar = 500
@@ -35,7 +40,7 @@ class GradientDescent(LinearLearner):
         super().__init__(spec)
         self.rate = float(spec.params["learning_rate"])
         self.paper = spec.params["variant"] == "paper"
-        self.counters = np.zeros(3)
+        self.counters = np.zeros(5)
 
     @classmethod
     def row_cost(cls, spec: Spec, classes: int) -> float:
@@ -60,7 +65,7 @@ class GradientDescent(LinearLearner):
     def restart(self) -> None:
         """Make a classifier's steps as long as at the start; the weights stay. In regression the steps stay short."""
         if self.paper or not self.regression:
-            self.counters = np.zeros(3)
+            self.counters = np.zeros(5)
 
     def info(self) -> Header:
         """Rows since the step was (re)started."""

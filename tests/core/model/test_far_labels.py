@@ -61,3 +61,30 @@ def test_experts_after_a_change_are_told_apart(algorithm):
         one.learn(turned[550:650], Y[550:650] + level)
         found.append(error(one.learn(turned[650:LATE], Y[650:LATE] + level), Y[650:LATE] + level))
     assert found[1] < 2 * found[0]
+
+
+def far_off(algorithm, at, switch):
+    """The mean squared errors of rows 50 to 200 after a label of 1e6 deviations, and without it."""
+    found, rng = [], np.random.default_rng(1)
+    turned = X @ rng.normal(size=(3, 3)) + 0.05 * rng.normal(size=X.shape)
+    for wild in (1e6, 0.0):
+        one, y, rows = model(algorithm), Y.copy(), X
+        y[at] += wild
+        if switch:
+            one.learn(X[:switch], y[:switch])
+            one.commit(Switch("begin", parse_features(["p", "q", "r"]), "linear"))
+            one.learn(np.hstack([X, turned])[switch : switch + 50], y[switch : switch + 50])
+            one.commit(Switch("complete"))
+            rows = turned
+        start = switch + 50 if switch else 0
+        one.learn(rows[start : at + 50], y[start : at + 50])
+        found.append(error(one.learn(rows[at + 50 : at + 200], Y[at + 50 : at + 200]), Y[at + 50 : at + 200]))
+    return found
+
+
+@pytest.mark.parametrize("algorithm", ["fesl_c", "fesl_s"])
+@pytest.mark.parametrize(("at", "switch"), [(100, 0), (LATE, 0), (LATE, 500)])
+def test_gradient_descent_forgets_a_wild_label(algorithm, at, switch):
+    """Within fifty rows, not after thousands, before and after a change of features."""
+    wild, usual = far_off(algorithm, at, switch)
+    assert wild < 1.5 * usual

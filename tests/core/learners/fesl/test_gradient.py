@@ -77,7 +77,7 @@ def test_a_model_moves_with_its_weights(classes):
     tally = model.to_arrays()[0]["tally"]
     assert_array_equal(tally, other.to_arrays()[0]["tally"])
     model.restart()
-    assert_array_equal(np.zeros(3) if classes else tally, model.to_arrays()[0]["tally"])
+    assert_array_equal(np.zeros(5) if classes else tally, model.to_arrays()[0]["tally"])
 
 
 def test_weights_of_another_shape_are_ignored():
