@@ -27,9 +27,16 @@ Departures
   no interval until its tails have a quantile: t (n + 1) >= 2.
 - The experts' mean is used instead of a drawn expert, so that the same log gives the same intervals; c is not in DtACI.
 - A tracked row's residual is that of the prediction that was served, and its coverage that of the intervals served
-  with it. c follows those too, with a step of at most .1/d if the label came d rows late: with a larger one, the many
-  late misses of one change would each widen the intervals again, and c would oscillate. The a_k are judged by the
-  intervals of the moment when the label arrives.
+  with it. The a_k and c are judged by the intervals of the moment when the label arrives. The served ones were made
+  from older residuals and would cover less. So the ends l <= 0 <= h of a level, relative to the prediction, become s l
+  and s h; for s > 1 l - e and h + e with e = (s - 1)(h - l)/2, as errors may have changed sides. ACI moves s:
+
+    log s  <- log s + min(1/100, 1/d) (1[the served interval missed] - t), within [-2, 2]      for a label d rows late
+
+  Each of the late misses of one change widens the intervals again, so those of d rows widen them at most e-fold. Near
+  its level, coverage of normal errors grows by .45 or less with log s; such a loop is stable up to 1.57, and up to .37
+  it does not even overshoot. Rows that are not late bring s back to 1, where it began, and leave it there. The s of a
+  level is at least that of a lower one.
 """
 
 import math
@@ -49,12 +56,14 @@ ETA: Final = 2.72  # how fast the experts' weights follow their losses
 SHARE: Final = 0.001  # sigma: the share of their weights that the experts of a level exchange at every row
 SHIFT_STEP: Final = 0.002  # Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``
 SHIFT_MAX: Final = 0.5
-LATE: Final = 0.1  # the largest product of the step of c and the number of rows by which a label came late
+STRETCH_STEP: Final = 0.01  # the largest step of log s; without changes, s then varies by a twentieth or less
+STRETCH_MAX: Final = 2.0
+LATE: Final = 1.0  # the largest product of the step of log s and the number of rows by which a label came late
 NOT_TRACKED: Final = math.inf
 """Replaces the first returned bound of a row that was not tracked: its intervals are the current ones."""
-# What is known of each level: c; rows with an interval, rows that it covered, and both with fading weights.
-SHIFT, OFFERED, COVERED, FADING_OFFERED, FADING_COVERED = 0, 1, 2, 3, 4
-LEVEL_COLUMNS: Final = 5
+# What is known of each level: c; rows with an interval, rows that it covered, both with fading weights; log s.
+SHIFT, OFFERED, COVERED, FADING_OFFERED, FADING_COVERED, STRETCH = 0, 1, 2, 3, 4, 5
+LEVEL_COLUMNS: Final = 6
 
 _STATE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[::1]"
 _RETURNED = "Array(f8, 3, 'C', readonly=True)"
@@ -71,13 +80,14 @@ def rows_needed(level: float) -> int:
 
 
 @njit(cache=True)
-def _nested_alphas(alphas: Floats, weights: Floats, levels: Floats, out: Floats) -> None:
-    """The a (L,) in use for every level, none larger than that of a lower one: intervals are nested."""
+def _nested(alphas: Floats, weights: Floats, levels: Floats, out: Floats) -> None:
+    """The a, none larger than that of a lower level, and log s, none smaller, in use (2, L): intervals are nested."""
     for j in range(_LEVELS.shape[0]):
         a = levels[j, SHIFT]
         for k in range(_STEPS.shape[0]):
             a += weights[j, k] * alphas[j, k]
-        out[j] = min(max(a, 0.0), 1.0 if j == 0 else out[j - 1])
+        out[0, j] = min(max(a, 0.0), 1.0 if j == 0 else out[0, j - 1])
+        out[1, j] = max(levels[j, STRETCH], -STRETCH_MAX if j == 0 else out[1, j - 1])
 
 
 @njit(cache=True)
@@ -88,18 +98,30 @@ def _tails(ordered: Floats, n: int, a: float) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def _between(nested: Floats, level: float) -> float:
-    """The a of any level: linear between those that adapt, from 1 at level 0."""
-    below, a = 0.0, 1.0
+def _stretched(below: float, above: float, log_s: float) -> tuple[float, float]:
+    """The ends of an interval, relative to the prediction, if it is s times as wide."""
+    if log_s == 0.0:
+        return below, above
+    s = math.exp(log_s)
+    if s <= 1.0:
+        return s * below, s * above
+    more = (s - 1.0) * (0.5 * above - 0.5 * below)
+    return below - more, above + more
+
+
+@njit(cache=True)
+def _between(nested: Floats, first: float, level: float) -> float:
+    """The a or log s of any level: linear between those that adapt, from the first at level 0."""
+    below, found = 0.0, first
     for j in range(_LEVELS.shape[0]):
         following: float = nested[j]
         if level < _LEVELS[j]:
-            a += (level - below) / (_LEVELS[j] - below) * (following - a)
+            found += (level - below) / (_LEVELS[j] - below) * (following - found)
             break
-        below, a = _LEVELS[j], following
+        below, found = _LEVELS[j], following
         if level == below:
             break
-    return a
+    return found
 
 
 @njit(f"f8[:,:,::1]({NUMBERS_IN}, {NUMBERS_IN}, {_STATE}, i8)", cache=True)
@@ -107,23 +129,21 @@ def _bounds(
     predicted: Floats, wanted: Floats, alphas: Floats, weights: Floats, levels: Floats, ordered: Floats, n: int
 ) -> Floats:
     """Intervals of some levels (m,) around predictions (p,): (p, m, 2), low and high; NaN: too few residuals."""
-    nested = np.empty(_LEVELS.shape[0])
-    _nested_alphas(alphas, weights, levels, nested)
+    nested = np.empty((2, _LEVELS.shape[0]))
+    _nested(alphas, weights, levels, nested)
     out = np.full((predicted.shape[0], wanted.shape[0], 2), np.nan)
     for j in range(wanted.shape[0]):
         if n >= rows_needed(wanted[j]):
-            low, high = _tails(ordered, n, _between(nested, wanted[j]))
+            low, high = _tails(ordered, n, _between(nested[0], 1.0, wanted[j]))
+            low, high = _stretched(low, high, _between(nested[1], nested[1, 0], wanted[j]))
             for i in range(predicted.shape[0]):
                 out[i, j, 0], out[i, j, 1] = within(predicted[i] + low, LARGEST), within(predicted[i] + high, LARGEST)
     return out
 
 
 @njit(cache=True)
-def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float, outside: bool, step: float) -> None:
-    """Adapt a level to a row that every a below beta would have covered.
-
-    ``outside``: whether its interval missed the row; ``step``: that of c.
-    """
+def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float, outside: bool) -> None:
+    """Adapt a level to a row that every a below beta would have covered; ``outside``: its interval missed the row."""
     target, total = 1.0 - _LEVELS[j], 0.0
     for k in range(_STEPS.shape[0]):
         spare = beta - alphas[j, k]
@@ -134,7 +154,19 @@ def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float,
     for k in range(_STEPS.shape[0]):
         weights[j, k] = (1.0 - SHARE) * weights[j, k] / total + SHARE / _STEPS.shape[0]
     missed = 1.0 if outside else 0.0
-    levels[j, SHIFT] = min(max(levels[j, SHIFT] + step * (target - missed), -SHIFT_MAX), SHIFT_MAX)
+    levels[j, SHIFT] = min(max(levels[j, SHIFT] + SHIFT_STEP * (target - missed), -SHIFT_MAX), SHIFT_MAX)
+
+
+@njit(cache=True)
+def _stretch(levels: Floats, j: int, missed: float, late: float) -> None:
+    """Adapt s to a row whose label came late, or not (0)."""
+    before = levels[j, STRETCH]
+    if late == 0.0 and before == 0.0:
+        return
+    after = before + min(STRETCH_STEP, LATE / max(late, 1.0)) * (missed - (1.0 - _LEVELS[j]))
+    if late == 0.0 and before * after <= 0.0:
+        after = 0.0
+    levels[j, STRETCH] = min(max(after, -STRETCH_MAX), STRETCH_MAX)
 
 
 @njit(cache=True)
@@ -161,7 +193,7 @@ def absorb_residuals(
         if not (math.isfinite(truth[i]) and math.isfinite(predicted[i])):
             return False
     L = _LEVELS.shape[0]
-    nested = np.empty(L)
+    nested = np.empty((2, L))
     for i in range(truth.shape[0]):
         n, value, label = min(rows + i, RING), predicted[i], truth[i]
         residual = within(label - value, LARGEST) + 0.0
@@ -170,24 +202,23 @@ def absorb_residuals(
             larger = n - np.searchsorted(ordered[:n], residual, side="right")
             beyond = larger if residual < 0.0 else min(larger, beyond)
         beta = 2.0 - 2.0 * beyond / (n + 1)
-        _nested_alphas(alphas, weights, levels, nested)
+        _nested(alphas, weights, levels, nested)
         tracked = served.shape[0] > 0 and served[i, 0, 0] != NOT_TRACKED
         flags = 0
         for j in range(L):
             enough = n >= rows_needed(_LEVELS[j])
-            low = high = below = above = np.nan
+            low = high = np.nan
             if enough:
-                below, above = _tails(ordered, n, nested[j])
+                below, above = _tails(ordered, n, nested[0, j])
+                _adapt(alphas, weights, levels, j, beta, residual < below or residual > above)
+                below, above = _stretched(below, above, nested[1, j])
                 low, high = within(value + below, LARGEST), within(value + above, LARGEST)
-            missed, step = residual < below or residual > above, SHIFT_STEP
             if tracked:
                 low, high = served[i, j, 0], served[i, j, 1]
-                if not (math.isnan(low) or math.isnan(since[i])):
-                    missed = not low <= label <= high
-                    step = min(SHIFT_STEP, LATE / max(rows + i - since[i], 1.0))
-            if enough:
-                _adapt(alphas, weights, levels, j, beta, missed, step)
             has, covered = 0 if math.isnan(low) else 1, 1 if low <= label <= high else 0
+            late = rows + i - since[i] if tracked else 0.0
+            if has and late >= 0.0:  # how late a row is may be unknown, or it was served before a reset
+                _stretch(levels, j, 1.0 - covered, late)
             levels[j, OFFERED] += has
             levels[j, COVERED] += covered
             levels[j, FADING_OFFERED] = fading * levels[j, FADING_OFFERED] + has
@@ -209,6 +240,7 @@ class Intervals(Holder):
             LEVEL_COLUMNS,
             places={
                 SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
+                STRETCH: Range(-STRETCH_MAX, STRETCH_MAX),
                 (OFFERED, COVERED): WHOLE,
                 (FADING_OFFERED, FADING_COVERED): NOT_NEGATIVE,
             },

@@ -91,6 +91,34 @@ def test_numbers_come_late():
     assert {"mse": 900.0, "mae": 30.0} == model.report["baselines"]["last_value"]
 
 
+def test_what_late_labels_show_of_intervals_is_in_the_state():
+    """Of the model and of a challenger, which a promotion, a copy and a restored state continue."""
+    model = Twin({"algorithm": "rls", "task": "regression", "features": ["a"], "watch": None})
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(160, 1)), rng.normal(size=160).cumsum()
+    model.commit(Challenge("other", {"algorithm": "dfop", "promote": "never"}, 8))
+    told = []
+    for row in range(160):
+        told += read.predict_to_keep(model.machine, X[row : row + 1])[1]
+        if row >= 20:
+            model.learn(X[row - 20 : row - 19], y[row - 20 : row - 19], served=told[row - 20])
+    widths = [parts.answers.intervals.levels[:, 5].tolist() for parts in (model.machine.own, *others(model))]
+    assert all(any(one) for one in widths)
+    assert widths[0] != widths[1]
+    state = save.to_bytes(model.machine)
+    model.commit(Promote("other"))
+    assert widths[1] == model.machine.own.answers.intervals.levels[:, 5].tolist()
+    model.commit(Reset())
+    assert [0.0] * 5 == model.machine.own.answers.intervals.levels[:, 5].tolist()
+    model.commit(Restore(state, "restore", size=len(state)))
+    assert widths[0] == model.machine.own.answers.intervals.levels[:, 5].tolist()
+
+
+def others(model):
+    """The learners of the challengers."""
+    return [one.parts for one in model.machine.challengers.values()]
+
+
 def test_records_without_baselines_use_the_current_ones():
     """Earlier versions kept such records."""
     stream = Delayed(3)

@@ -183,24 +183,81 @@ def test_a_tracked_row_is_covered_as_it_was_served():
     assert (counted > 0).all()
 
 
+def persistent(rows, phi, seed=1):
+    """Errors each of which is a share phi of the one before, and noise."""
+    truth = np.random.default_rng(seed).normal(size=rows)
+    for row in range(1, rows):
+        truth[row] += phi * truth[row - 1]
+    return truth
+
+
+def absorb_late(intervals, truth, late, together=1):
+    """Predict 0 for some rows together, then learn those whose labels are due: hits (n, L), NaN without an interval."""
+    kept, hits, due = [], np.full((len(truth), len(LEVELS)), np.nan), 0
+    for row, came in enumerate(truth):
+        kept.append((intervals.served(0.0), float(intervals.rows)))
+        bounds = returned_bounds(kept[row][:1])[0]
+        hits[row] = np.where(np.isnan(bounds[:, 0]), np.nan, (bounds[:, 0] <= came) & (came <= bounds[:, 1]))
+        while (row + 1) % together == 0 and due <= row - late:
+            served, since = kept[due]
+            intervals.absorb(np.zeros(1), truth[due : due + 1], returned_bounds([served]), np.array([since]))
+            due += 1
+    return hits
+
+
 @pytest.mark.parametrize(("late", "phi"), [(20, 0.9), (100, 0.9), (2000, 0.0)])
 def test_intervals_of_late_rows_cover_what_they_promise(late, phi):
     """Errors that persist are larger once their labels are due; coverage holds in every part of a stream."""
-    rng, rows, kept, hits = np.random.default_rng(1), 4000 + 6 * late, [], []
-    intervals, truth = Intervals(1000, 0.999), rng.normal(size=rows)
-    for row in range(1, rows):
-        truth[row] += phi * truth[row - 1]
-    for row in range(rows):
-        kept.append((intervals.served(0.0), intervals.rows))
-        if (bounds := kept[row][0][2]) is not None:
-            hits.append(bounds[0] <= truth[row] <= bounds[1])
-        if row >= late:
-            served, since = kept[row - late]
-            label = truth[row - late : row - late + 1]
-            intervals.absorb(np.zeros(1), label, returned_bounds([served]), np.array([float(since)]))
-    for part in np.array_split(hits[1000:], 4):
+    hits = absorb_late(Intervals(1000, 0.999), persistent(4000 + 6 * late, phi), late)[:, 2]
+    hits = hits[~np.isnan(hits)][1000:]
+    for part in np.array_split(hits, 4):
         assert np.mean(part) == pytest.approx(0.9, abs=0.04)
-    assert np.mean(hits[1000:]) == pytest.approx(0.9, abs=0.02)
+    assert np.mean(hits) == pytest.approx(0.9, abs=0.02)
+
+
+@pytest.mark.parametrize(("late", "together"), [(1, 1), (48, 1), (200, 1), (0, 48)])
+def test_every_level_holds_while_errors_change_before_their_labels_come(late, together):
+    """The residuals known when a row is served are not those of its time."""
+    hits = absorb_late(Intervals(1000, 0.999), persistent(12_000, 0.98), late, together)
+    assert np.nanmean(hits[1000:], axis=0) == pytest.approx(LEVELS, abs=0.015)
+
+
+def test_a_late_row_stretches_its_own_level_by_a_step_that_shrinks_with_the_delay():
+    """By a hundredth if it is not very late; by nothing if its delay is unknown or none, or if a reset came since."""
+    missed, half = ((5.0, 6.0),) * 5, ((-9.0, 9.0),) * 2 + ((5.0, 6.0),) * 2 + (None,)
+    for served, since, step in (
+        (missed, 299.0, 0.01), (missed, 100.0, 1 / 200), (missed, 0.0, 1 / 300), (half, 290.0, 0.01),
+        (missed, math.nan, 0.0), (missed, 301.0, 0.0), (missed, 300.0, 0.0),
+    ):  # fmt: skip
+        intervals = fed(Intervals(1000, 0.999), stream(300), [])
+        intervals.absorb(np.zeros(1), np.zeros(1), returned_bounds([served]), np.array([since]))
+        excess = np.array([level - (served[j] is half[0]) for j, level in enumerate(LEVELS)])
+        excess[[one is None for one in served]] = 0.0
+        assert step * excess == pytest.approx(intervals.levels[:, 5], abs=1e-12)
+
+
+def test_labels_that_are_late_no_more_leave_the_intervals_as_wide_as_they_were():
+    """A level's stretch ends, exactly, after some rows that are not late; without late ones there is none."""
+    intervals = Intervals(1000, 0.999)
+    absorb_late(intervals, persistent(3000, 0.98), 48)
+    assert (intervals.levels[:4, 5] != 0.0).all()
+    fed(intervals, (np.zeros(20_000), persistent(20_000, 0.98)), [])
+    assert (intervals.levels[:4, 5] == 0.0).all()
+    assert fed(Intervals(1000, 0.999), stream(1000), []).levels[:, 5].tolist() == [0.0] * 5
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(-2.0, 2.0), min_size=5, max_size=5), st.floats(-3.0, 3.0))
+def test_stretched_intervals_contain_those_of_lower_levels_and_the_prediction(stretches, side):
+    """At levels between those that adapt, too; the larger tail may be on either side."""
+    predicted, truth = stream(300)
+    intervals = fed(Intervals(1000, 0.999), (predicted, truth + side), [])
+    intervals.levels[:, 5] = stretches
+    low, high = intervals.bounds(np.zeros(1), np.linspace(0.01, 0.99, 99))[0].T
+    assert (np.diff(low) <= 1e-12).all()
+    assert (np.diff(high) >= -1e-12).all()
+    assert (low <= 0.0).all()
+    assert (high >= 0.0).all()
 
 
 @pytest.mark.parametrize("unknown", [True, False])
