@@ -213,8 +213,8 @@ class _HashedColumn(Column):
     """The column of a categorical feature without declared categories: the text of a value is hashed into a bucket.
 
     The bucket depends only on the text and the number of buckets, and is the same on every machine. Two values may
-    share one: of n values in B buckets about n (n - 1) / 2B pairs do. 12 and "12" are one value, as are true and
-    "true"; texts are used unchanged.
+    share one: of n values in B buckets about n (n - 1) / 2B pairs do. As other programs write them to CSV, 12, "12" and
+    "12.0" are one value, as are true, "true", "True" and "TRUE"; other texts are used unchanged.
     """
 
     missing = ("",)
@@ -255,8 +255,13 @@ class _HashedColumn(Column):
         return (hashes % self._buckets).astype(np.float64)
 
 
+_TRUTHS = {text: str(truth).lower() for truth in (False, True) for text in _spelt(truth)}
+
+
 def _hash(text: str) -> int:
-    """48 bits that depend on the text alone."""
+    """48 bits that depend on the value of a text alone."""
+    whole = text.removesuffix(".0")
+    text = whole if whole.removeprefix("-").isdecimal() else _TRUTHS.get(text, text)
     return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=6).digest(), "little")
 
 
@@ -267,10 +272,12 @@ def _text_of(value: object) -> str:
     """The text of a value, for hashing."""
     if type(value) is str:
         return value
+    if type(value) is int and 0 <= value < 2**64:
+        return str(value)
     try:
         return key(canonical(value, ""))
     except Invalid:
-        raise Unfit("is not a category", "a string, an integer or a boolean") from None
+        raise Unfit("is not a category", "a string, a 64-bit integer or a boolean") from None
 
 
 class Limits(NamedTuple):

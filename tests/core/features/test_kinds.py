@@ -77,20 +77,21 @@ def test_encoded_columns_have_names_and_ranges():
     ("value", "text"),
     [
         ("gold", "gold"), ("", ""), (12, "12"), (12.0, "12"), ("12", "12"), (True, "true"), ("\u00e4", "\u00e4"),
-        ("x" * 500, "x" * 500),
+        ("x" * 500, "x" * 500), (2**64 - 1, "18446744073709551615"), ("v1.0", "v1.0"), ("-3.0", "-3"), ("True", "true"),
+        ("FALSE", "false"), ("tRue", "tRue"), (".0", ".0"),
     ],
 )  # fmt: skip
 def test_a_value_is_hashed_by_its_text(value, text):
-    """12, 12.0 and "12" are one value; the bucket is the same on every machine and in every version."""
+    """12, 12.0, "12" and "12.0" are one value; the bucket is the same on every machine and in every version."""
     assert bucket(text) == one(PLAN, value) == one(PLAN, value)
     assert bucket(text, 7) == one({"name": "p", "buckets": 7}, value)
     if text:
-        assert bucket(text) == of_text(PLAN, text)
+        assert bucket(text) == of_text(PLAN, text) == of_text(PLAN, str(value))
 
 
 def test_values_without_a_text_are_no_categories():
     """Fractions, lists and objects are refused; null is missing."""
-    for value in (1.5, [], {}, 10**400):
+    for value in (1.5, [], {}, 2**64, 10**400):
         with pytest.raises(Invalid):
             one(PLAN, value)
     assert math.isnan(one(PLAN, None))

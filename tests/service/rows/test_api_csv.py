@@ -148,6 +148,13 @@ async def test_dropped_columns_whose_names_have_commas(api):
     assert "did you mean b, c?" in problem(found, 422, "drop")["detail"]
 
 
+async def test_the_index_of_pandas(api):
+    """A column without a name is named by its place; the answer says how to leave it out."""
+    path, how = await api.shared(), {"content": ",a,b\n0,1,2\n1,3,4\n", "headers": CSV}
+    assert "drop=," in (await api.refuses(f"{path}/predict/batch", 422, "header[0]", **how))["detail"]
+    assert 2 == len((await api.post(f"{path}/predict/batch?drop=,", **how))["predictions"])
+
+
 async def test_ragged_rows_beside_dropped_columns(api):
     """The row is named, however many cells it lacks."""
     how = {"content": "a,b,z\n1,2,3\n1,2\n", "headers": CSV, "params": {"drop": "z"}}

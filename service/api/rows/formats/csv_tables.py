@@ -38,6 +38,8 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     beside: dict[str, Any] = {plural(name): _pop_column(header, rows, query.get(name), name) for name in BESIDE_QUERIES}
     if "drop" in query:
         header, rows = _without(header, rows, query["drop"])
+    if "" in header:
+        raise Invalid.of(f"header[{header.index('')}]", "has no name; write the file without its index, or send drop=,")
     place: RowPlace = lambda row, member: f"row {row + 1}, column {query[member]}"  # noqa: E731
     return Table(rows, place, header, texts=True, **beside)
 
