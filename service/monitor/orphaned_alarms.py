@@ -52,9 +52,7 @@ class OrphanedAlarms:
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            replica = await self._engine.models.get(name)
-            await replica.inbox.sync()
-            await self._publish(replica)
+            await self._publish(await self._engine.models.get(name))
         except Unavailable as error:
             logger.info("model %s: will look for its alarms again: %s", name, error.detail)
         except OnepassError as error:

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from core.config.watch import KINDS
 from core.drift.outbox import KEPT, NO_ALARM, AlarmPosition
-from service.errors import ModelDown, Unavailable
+from service.errors import ModelDown, NotFound, Recreated, StoreDown, Unavailable
 from service.runtime.backoff import Backoff
 from service.runtime.engine import Engine
 from service.runtime.replicas.replica import Replica
@@ -23,8 +23,9 @@ from service.store.drift.events import StreamItem, items
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 8  # models whose alarms are sent to the store at the same time
+AT_ONCE = 8  # models whose alarms are sent to the store at the same time, and models that read on before
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 5.0  # first pause after a failure, which doubles; the longest
+LATE = "model %s: alarms came faster than they could be published; some may be lost"
 
 
 class Publisher:
@@ -33,7 +34,7 @@ class Publisher:
     def __init__(self, engine: Engine, stream: DriftStream, failpoint: Callable[[str], None] | None) -> None:
         self._models, self._stream = engine.models, stream
         self._pass = failpoint or (lambda _: None)
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots, self._syncing = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
         self._busy: dict[Replica, asyncio.Task[None]] = {}
         self._running = False
         self.published = Counter(dict.fromkeys(KINDS, 0))
@@ -42,25 +43,40 @@ class Publisher:
     async def publish(self, replica: Replica) -> None:
         """Publish the alarms that the replica's outbox holds, and those it gets meanwhile.
 
-        ``Unavailable`` if the store did not answer or has no room: nothing is lost. ``ModelDown``: out of service.
+        ``Unavailable`` if the store did not answer or has no room: nothing is lost. ``ModelDown``: out of service, or
+        lost. ``NotFound``, ``Recreated``: the model is gone.
         """
-        asking = replica.published == NO_ALARM  # just loaded: most of its alarms may be published
+        asked = False
         while replica.unpublished:
             after = replica.published
-            alarms, asking = [] if asking else await self._after(replica, after), False
+            # If it was just loaded, most alarms may be published; if its log went back, they may be of lost entries.
+            asking = replica.progress.suspect or (after == NO_ALARM and not asked)
+            alarms = [] if asking else await self._after(replica, after)
             async with self._slots:
                 last, added = await self._stream.publish(replica.name, replica.incarnation, after, alarms)
             if added:
                 self._pass("published")
+                if len({each.event_id for each in alarms}) >= KEPT // 2 and replica.model.outbox.total > KEPT:
+                    logger.warning(LATE, replica.name)
             self.published.update(each.kind for each in alarms[len(alarms) - added :] if each.kind != "joined")
-            # If the model was deleted, its alarms are gone with it.
-            replica.published = replica.model.outbox.last if last is None else last
+            if last is None:  # the model was deleted, and its alarms with it
+                last = replica.model.outbox.last
+            elif replica.progress.suspect or last < after or last > replica.model.outbox.last:
+                last = await self._on_the_log(replica, last)
+            asked = True
+            if replica.published == after:  # nobody else was faster
+                replica.published = last
+
+    async def _on_the_log(self, replica: Replica, last: AlarmPosition) -> AlarmPosition:
+        """Read on to the log's head, since the log or the stream may have gone back; returns ``last``."""
+        async with self._syncing:
+            await replica.inbox.sync()
+        replica.progress.suspect = False
+        return last
 
     async def _after(self, replica: Replica, after: AlarmPosition) -> list[StreamItem]:
         async with replica.held():
-            drifts, total = replica.model.outbox.after(after), replica.model.outbox.total
-        if len(drifts) >= KEPT // 2 and total > KEPT:
-            logger.warning("model %s: alarms came faster than they could be published; some may be lost", replica.name)
+            drifts = replica.model.outbox.after(after)
         found = [each for each in items(replica.name, replica.incarnation, drifts) if each.alarm > after]
         return sorted(found, key=attrgetter("alarm"))  # alarms of several learners take turns
 
@@ -73,9 +89,9 @@ class Publisher:
             self._busy[replica] = task
 
     def publish_again(self) -> None:
-        """Check for all loaded models what is published: a failover may have lost events, but not their rows."""
+        """Check for all loaded models what is published: a failover may have lost events, and their rows or not."""
         for replica in self._models.loaded:
-            replica.published = NO_ALARM
+            replica.published, replica.progress.suspect = NO_ALARM, True
             replica.notify()
 
     async def run(self) -> None:
@@ -98,11 +114,12 @@ class Publisher:
             while replica.unpublished and not replica.gone and replica.down is None:
                 try:
                     await self.publish(replica)
-                except ModelDown:
-                    return  # a failed apply leaves no valid state
+                except (ModelDown, NotFound, Recreated):
+                    return  # a failed apply leaves no valid state; a lost model is published when it is found again
                 except Unavailable as error:
-                    if backoff.first:
+                    if backoff.first and not isinstance(error, StoreDown):  # others log that, not for each model
                         logger.warning("model %s: cannot publish its drift events yet: %s", replica.name, error.detail)
+                    replica.progress.suspect = True  # the store may come back with an older log
                     await backoff.wait()
                 except Exception:  # a bug: the alarms stay due, and other models' are published meanwhile
                     if backoff.first:

@@ -299,6 +299,7 @@ class ModelCache:
         if replica.lost:
             replica.lost = False
             logger.warning("model %s is in the store again", replica.name)
+            replica.notify()
 
     def admit(self, demand: Demand) -> None:
         """``Invalid`` for a request that would make a model's state exceed the limit, before anything is allocated."""
