@@ -68,11 +68,18 @@ class Publisher:
                 replica.published = last
 
     async def _on_the_log(self, replica: Replica, last: AlarmPosition) -> AlarmPosition:
-        """Read on to the log's head, since the log or the stream may have gone back; returns ``last``."""
+        """Read on to the log's head, since the log or the stream may have gone back; returns the last alarm published.
+
+        An alarm beyond the head is of an entry that the log has lost.
+        """
         async with self._syncing:
             await replica.inbox.sync()
         replica.progress.suspect = False
-        return last
+        if last <= replica.model.outbox.last or replica.ledger is None:
+            return last
+        async with replica.held():
+            alarms = [*items(replica.name, replica.incarnation, replica.model.outbox.after(NO_ALARM))]
+        return await self._stream.take_back(replica.name, replica.incarnation, last, alarms)
 
     async def _after(self, replica: Replica, after: AlarmPosition) -> list[StreamItem]:
         async with replica.held():

@@ -7,8 +7,8 @@ model's newest published alarm: a script adds only later alarms and moves that p
 Another hash has the alarms that have joined each event of the stream, "COUNT JSON,JSON", for the lists; when an entry
 leaves the stream, those of its event leave too. Nothing is added for a model with a tombstone: it was deleted.
 
-An event whose log entry a failover has cut stays in the stream (another slot, another server), and an alarm that gets
-the same position later is taken for a repeat.
+An event whose log entry a failover has cut stays in the stream (another slot, another server), where a later one may
+get its id. Publishers that find the position of such an alarm beyond the log take it back (``take_back``).
 
 Drift found before the labels arrive is not implied by the log, and replicas may find different drifts. So a model has
 at most one such event a minute, and others are dropped; the model's own list keeps them, since no outbox does. Their
@@ -18,7 +18,7 @@ indices begin above those of all alarms, so that a list of both has one order.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.drift.outbox import AlarmPosition
+from core.drift.outbox import NO_ALARM, AlarmPosition
 from service.store.drift.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, TOMBSTONES, ModelKeys
 from service.store.lua import script
@@ -31,6 +31,8 @@ FIRST_UNLABELLED, UNLABELLED_KEPT = 10**9, 100
 UNLABELLED_PAUSE_MS = 60_000  # least time between two of one model
 
 _PUBLISH = script("basics", "add_event", "publish_alarms")
+
+_TAKE_BACK = script("take_back")
 
 _ADD_UNLABELLED = script("basics", "add_event", "add_unlabelled")
 
@@ -60,10 +62,24 @@ class DriftStream:
             args += (_text(each.alarm), each.event_id, each.time_ms, each.mark, each.body, each.later)
         own = (DRIFT, DRIFT_ALARMS, TOMBSTONES, DRIFT_PUBLISHED)
         reached, added = await self._connection.one(Call(_PUBLISH, own, args))
-        if reached == b"gone":
-            return None, 0
-        version, index = map(int, reached.split(b"-"))
-        return (version, index), added
+        return None if reached == b"gone" else _alarm(reached), added
+
+    async def take_back(
+        self, name: str, incarnation: str, last: AlarmPosition, alarms: Sequence[StreamItem]
+    ) -> AlarmPosition:
+        """Publish what follows the newest of a model's ``alarms`` in the stream: its log has lost ``last``.
+
+        Returns the last one published now, which is another if somebody else was faster.
+        """
+        known = {(each.event_id, each.body): each.alarm for each in alarms if each.body}
+        found = await self.last(lambda event: (event.id, event.body) in known)
+        if found is not None:
+            back = known[found.id, found.body]
+        else:  # those before the oldest entry have left the stream
+            begin = next((entry.position.time_ms for entry in await self.after(START, 1)), 0)
+            back = max((each.alarm for each in alarms if each.time_ms < begin), default=NO_ALARM)
+        args = (ModelKeys(name, incarnation).member(), _text(last), _text(back))
+        return _alarm(await self._connection.one(Call(_TAKE_BACK, (DRIFT_PUBLISHED,), args)))
 
     async def add_unlabelled(
         self, name: str, incarnation: str, version: int, time_ms: int, body: bytes, mark: str = ""
@@ -129,6 +145,11 @@ class DriftStream:
 
 def _text(alarm: AlarmPosition) -> str:
     return "-".join(map(str, alarm))
+
+
+def _alarm(text: bytes) -> AlarmPosition:
+    version, index = map(int, text.split(b"-"))
+    return version, index
 
 
 def stored_event(item: Any) -> StoredEvent:

@@ -78,6 +78,26 @@ async def test_a_replica_that_has_not_noticed_publishes_no_alarm_of_a_lost_row(s
     assert b"3-0" == await older.published()
 
 
+@pytest.mark.parametrize("kept", [0, 2])
+async def test_alarms_of_lost_rows_keep_no_later_ones_out_of_the_stream(start, store, kept):
+    """In a cluster only the model's server went back: two services take back what is published, and repeat nothing."""
+    api, other = await start(), await start()
+    path = await api.new()
+    first = await _published(api, path, kept)
+    older = await Older(store, api, path).noted()
+    lost = await _published(api, path, 5)
+    await other.get(path, params={"consistency": "strong"})
+    await older.put_back(stream=False)
+    new = await _published(other, path, 1)
+    new += await _published(api, path, 2)
+    assert [*first, *lost, *new] == await _events(api, path)
+    assert b"%d-0" % (kept + 3) == await older.published()
+    again = await start()
+    await again.get(path)
+    await asyncio.sleep(0.05)
+    assert [*first, *lost, *new] == await _events(again, path)
+
+
 @pytest.mark.parametrize("why", [ModelLost, NotFound, Recreated])
 async def test_a_model_that_is_gone_is_not_published(start, caplog, monkeypatch, why):
     """No bug is logged, and nothing is tried again."""
