@@ -195,8 +195,9 @@ class Engine:
 
     async def _look(self) -> None:
         connection = self.store.connection
-        await (connection.ping() if self.store_ok else self._ping_and_try())
-        durability, eviction_ok = await connection.durability(), await connection.eviction_ok()
+        ping = connection.ping() if self.store_ok else self._ping_and_try()
+        # All at once: where a server hangs, each of them takes the store's timeout.
+        _, durability, eviction_ok = await asyncio.gather(ping, connection.durability(), connection.eviction_ok())
         if durability == "none" and self.durability != "none":
             logger.warning(
                 "a crash of the store may lose acknowledged rows, or all models: it needs 'appendonly yes', "

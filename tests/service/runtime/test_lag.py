@@ -10,6 +10,7 @@ from service.runtime.engine import LAG_S_MAX
 from service.runtime.replicas.follower import READS_MAX
 from service.runtime.replicas.log_reader import LogReader
 from tests.service.api_fixtures import features, problem
+from tests.service.waiting import until
 
 
 async def _lagging(api, path, entries, seconds):
@@ -198,3 +199,18 @@ async def test_what_others_append_during_a_reload_is_read_after_it(start, monkey
         follower._pull()
         while replica.version < 9:
             await asyncio.sleep(0.01)
+
+
+async def test_a_look_at_a_store_that_hangs_takes_one_timeout(start, monkeypatch):
+    """Its questions wait at the same time, so that /readyz tells soon."""
+    api, asked = await start(), []
+
+    async def hangs():
+        asked.append(1)
+        await until(lambda: len(asked) >= 3, 2)
+        raise StoreDown("the store does not answer")
+
+    for name in ("ping", "durability", "eviction_ok"):
+        monkeypatch.setattr(api.engine.store.connection, name, hangs)
+    await api.engine._look_at_store()
+    assert 503 == (await api.ask("GET", "/readyz")).status_code
