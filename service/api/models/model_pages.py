@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 
 from service.api.http.context import WHOLE_MAX, Ctx, Paging, iso, no_cursor, whole
 from service.api.http.route import READ, Route
-from service.api.models.models import ReadModel
+from service.api.models.models import StoredModel
 from service.api.schemas import Following, Incarnation, Predictable, Time, Version
 from service.store.log import codec
 from service.store.log.log_page import read_back
@@ -42,7 +42,7 @@ class LogPage(BaseModel):
 
 
 @log.get("/models/{name}/log", tags=["models"], dependencies=[READ])
-async def list_log(ctx: Ctx, replica: ReadModel, page: Paging) -> LogPage:
+async def list_log(ctx: Ctx, replica: StoredModel, page: Paging) -> LogPage:
     """The log.
 
     The kept entries, newest first. Everything that is committed together is one entry and makes one version. Snapshots
@@ -85,7 +85,7 @@ class PendingList(BaseModel):
 
 
 @pending.get("/models/{name}/pending", tags=["one row"], dependencies=[READ])
-async def list_pending(ctx: Ctx, replica: ReadModel, page: Paging) -> PendingList:
+async def list_pending(ctx: Ctx, replica: StoredModel, page: Paging) -> PendingList:
     """Tracked predictions that are waiting for their labels.
 
     `"track": true` makes a prediction tracked. It waits until its label arrives or it expires (`labels_due` of the

@@ -20,6 +20,7 @@ from service.api.models.metric_schemas import CONFIG, INFO, Metrics, ModelMetric
 from service.api.openapi.examples import CHANGES, MODELS
 from service.api.rows.idempotency import after, commit_change, identity_of_change
 from service.api.schemas import Incarnation, RowsLearned, Time, Version
+from service.errors import ModelLost
 from service.runtime.replicas import changes
 from service.runtime.replicas.replica import Replica
 from service.runtime.threads import FEATURE_BYTES, in_thread_if_large, load_algorithm, size_of_features
@@ -65,6 +66,15 @@ async def _written_model(ctx: Ctx, name: ModelName) -> Replica:
 
 
 ReadModel = Annotated[Replica, Depends(_read_model)]  # the model that is read, as fresh as the query requires
+
+
+async def _stored_model(replica: ReadModel) -> Replica:
+    if replica.lost:
+        raise ModelLost(replica.name)
+    return replica
+
+
+StoredModel = Annotated[Replica, Depends(_stored_model)]  # the model of which the store lists something
 WrittenModel = Annotated[Replica, Depends(_written_model)]  # the model that is about to be changed
 
 

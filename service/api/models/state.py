@@ -22,7 +22,7 @@ from service.api.http.headers import LINES, NAME
 from service.api.http.media import JSON
 from service.api.http.route import ADMIN, READ, Route
 from service.api.models.documents import shown
-from service.api.models.models import Model, ReadModel, RequestBody, WrittenModel
+from service.api.models.models import Model, ReadModel, RequestBody, StoredModel, WrittenModel
 from service.api.openapi.examples import COPY, NO_FIELDS, RESTORE
 from service.api.rows.idempotency import answer_if_seen, identity_of_change
 from service.api.rows.large_answers import STATE, held_answer
@@ -111,7 +111,7 @@ async def take_snapshot(ctx: Ctx, replica: WrittenModel) -> TakenSnapshot:
 
 
 @router.get("/models/{name}/snapshots", dependencies=[READ])
-async def list_snapshots(ctx: Ctx, replica: ReadModel) -> SnapshotList:
+async def list_snapshots(ctx: Ctx, replica: StoredModel) -> SnapshotList:
     """List snapshots.
 
     Each of them can be restored.

@@ -294,6 +294,9 @@ async def test_what_changes_a_lost_model_waits_for_the_store(start, store_url):
         ("restore", {"version": snapshot["version"]}),
     ):
         assert "model-lost" in problem(await api.ask("POST", f"{path}/{asked}", json=body), 503)["type"], asked
+    await _is_lost(api, path)
+    for asked in ("log", "snapshots", "pending"):
+        assert "model-lost" in problem(await api.ask("GET", f"{path}/{asked}"), 503)["type"], asked
 
 
 async def test_a_lost_model_whose_name_is_taken_is_dropped(start, store_url, caplog):
