@@ -116,7 +116,12 @@ class Settings(BaseSettings):
         86_400, ge=1, le=31_536_000, description="How long a tracked prediction waits for its label."
     )
     pending_max: int = Field(100_000, ge=1, description="Most tracked predictions waiting per model; beyond it 503.")
-    store_timeout_s: float = Field(2.0, gt=0, le=60, description="How long a request waits for the store before 503.")
+    store_timeout_s: float = Field(
+        2.0,
+        gt=0,
+        le=60,
+        description="How long a request waits for the store before 503; in a cluster, feedback may wait twice as long.",
+    )
     wait_timeout_s: float = Field(5.0, gt=0, le=60, description="How long a read waits for a version or the head.")
     drain_s: float = Field(
         0.0,
