@@ -12,12 +12,15 @@ steps gamma_k; beta is the least share with which the interval would have missed
     w_k    <- w_k exp(-eta l_k), normalised                            l_k = t (beta - a_k) - min(0, beta - a_k)
     w_k    <- (1 - sigma) w_k + sigma/K
     a_k    <- a_k + gamma_k (t - 1[a_k >= beta]), within [0, 1]
-    c      <- c + gamma_0 (t - 1[outside]), within [-1/2, 1/2]
+    c      <- c + gamma_0 (t - 1[outside]), within [-1/2, 1/2]; c rests while it would carry a, before a is cut off
+              to [0, 1], further away from [-1/20, 21/20]
 
 The weights choose how fast a moves. The mean of the experts may miss more or fewer rows than each of them does, and a
-ring of residuals has a largest one; c is ACI itself, for the a in use. One side of an interval may be wider: a model
-that lags behind has errors of one sign. An interval contains its prediction, and that of a higher level contains that
-of a lower one. Five levels adapt; the a of other levels is interpolated.
+ring of residuals has a largest one; c is ACI itself, for the a in use. After a quiet time that every interval covers
+(a machine is off), c must not have gone so far that it takes long to return; it goes a little beyond, as coverage of
+errors that persist needs it. One side of an interval may be wider: a model that lags behind has errors of one sign. An
+interval contains its prediction, and that of a higher level contains that of a lower one. Five levels adapt; the a of
+other levels is interpolated.
 
 Source: Gibbs, Candes: Adaptive Conformal Inference Under Distribution Shift, NeurIPS 2021 (ACI); Conformal Inference
 for Online Prediction with Arbitrary Distribution Shifts, JMLR 25(162), 2024 (Algorithm 1: DtACI, its eta and sigma).
@@ -31,7 +34,7 @@ Departures
   from older residuals and would cover less. So the ends l <= 0 <= h of a level, relative to the prediction, become s l
   and s h; for s > 1 l - e and h + e with e = (s - 1)(h - l)/2, as errors may have changed sides. ACI moves s:
 
-    log s  <- log s + min(1/100, 1/d) (1[the served interval missed] - t), within [-2, 2]      for a label d rows late
+    log s  <- log s + min(1/100, 1/d) (1[the served interval missed] - t), within [-1/2, 2]    for a label d rows late
 
   Each of the late misses of one change widens the intervals again, so those of d rows widen them at most e-fold. Near
   its level, coverage of normal errors grows by .45 or less with log s; such a loop is stable up to 1.57, and up to .37
@@ -56,7 +59,9 @@ ETA: Final = 2.72  # how fast the experts' weights follow their losses
 SHARE: Final = 0.001  # sigma: the share of their weights that the experts of a level exchange at every row
 SHIFT_STEP: Final = 0.002  # Gamma_0, the step of the shift c; its bound is ``SHIFT_MAX``
 SHIFT_MAX: Final = 0.5
+BEYOND: Final = 0.05  # how far c may carry a beyond 0 or 1, where a is cut off: c must return as far
 STRETCH_STEP: Final = 0.01  # the largest step of log s; without changes, s then varies by a twentieth or less
+STRETCH_MIN: Final = -0.5  # after a quiet time, log s returns to 0 after 50/level misses
 STRETCH_MAX: Final = 2.0
 LATE: Final = 1.0  # the largest product of the step of log s and the number of rows by which a label came late
 NOT_TRACKED: Final = math.inf
@@ -87,7 +92,7 @@ def _nested(alphas: Floats, weights: Floats, levels: Floats, out: Floats) -> Non
         for k in range(_STEPS.shape[0]):
             a += weights[j, k] * alphas[j, k]
         out[0, j] = min(max(a, 0.0), 1.0 if j == 0 else out[0, j - 1])
-        out[1, j] = max(levels[j, STRETCH], -STRETCH_MAX if j == 0 else out[1, j - 1])
+        out[1, j] = max(levels[j, STRETCH], STRETCH_MIN if j == 0 else out[1, j - 1])
 
 
 @njit(cache=True)
@@ -144,8 +149,9 @@ def _bounds(
 @njit(cache=True)
 def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float, outside: bool) -> None:
     """Adapt a level to a row that every a below beta would have covered; ``outside``: its interval missed the row."""
-    target, total = 1.0 - _LEVELS[j], 0.0
+    target, total, uncut = 1.0 - _LEVELS[j], 0.0, levels[j, SHIFT]
     for k in range(_STEPS.shape[0]):
+        uncut += weights[j, k] * alphas[j, k]
         spare = beta - alphas[j, k]
         weights[j, k] *= math.exp(-ETA * (target * spare - min(spare, 0.0)))
         total += weights[j, k]
@@ -153,8 +159,9 @@ def _adapt(alphas: Floats, weights: Floats, levels: Floats, j: int, beta: float,
         alphas[j, k] = min(max(alphas[j, k] + _STEPS[k] * (target - missed), 0.0), 1.0)
     for k in range(_STEPS.shape[0]):
         weights[j, k] = (1.0 - SHARE) * weights[j, k] / total + SHARE / _STEPS.shape[0]
-    missed = 1.0 if outside else 0.0
-    levels[j, SHIFT] = min(max(levels[j, SHIFT] + SHIFT_STEP * (target - missed), -SHIFT_MAX), SHIFT_MAX)
+    if uncut >= -BEYOND if outside else uncut <= 1.0 + BEYOND:
+        moved = levels[j, SHIFT] + SHIFT_STEP * (target - (1.0 if outside else 0.0))
+        levels[j, SHIFT] = min(max(moved, -SHIFT_MAX), SHIFT_MAX)
 
 
 @njit(cache=True)
@@ -166,7 +173,7 @@ def _stretch(levels: Floats, j: int, missed: float, late: float) -> None:
     after = before + min(STRETCH_STEP, LATE / max(late, 1.0)) * (missed - (1.0 - _LEVELS[j]))
     if late == 0.0 and before * after <= 0.0:
         after = 0.0
-    levels[j, STRETCH] = min(max(after, -STRETCH_MAX), STRETCH_MAX)
+    levels[j, STRETCH] = min(max(after, STRETCH_MIN), STRETCH_MAX)
 
 
 @njit(cache=True)
@@ -240,7 +247,7 @@ class Intervals(Holder):
             LEVEL_COLUMNS,
             places={
                 SHIFT: Range(-SHIFT_MAX, SHIFT_MAX),
-                STRETCH: Range(-STRETCH_MAX, STRETCH_MAX),
+                STRETCH: Range(STRETCH_MIN, STRETCH_MAX),
                 (OFFERED, COVERED): WHOLE,
                 (FADING_OFFERED, FADING_COVERED): NOT_NEGATIVE,
             },

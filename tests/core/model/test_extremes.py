@@ -129,11 +129,11 @@ def test_every_learned_state_loads(algorithm, task, reached):
 
 
 def test_clipped_values_reached_their_bounds(reached):
-    """Slopes of both calibrations, shifts of intervals, errors, temperatures of experts."""
+    """Slopes of both calibrations, shares of intervals, errors, temperatures of experts."""
     if len(reached) < 2:
         pytest.skip("the tests of some models did not run")
     slopes = {("calibration", "(Ellipsis, 0)", bound) for bound in (0.05, 0.02)}
-    intervals = {("levels", "(Ellipsis, 0)", bound) for bound in (-0.5, 0.5)} | {("alphas", "(Ellipsis,)", 1.0)}
+    intervals = {("alphas", "(Ellipsis,)", 1.0)}
     errors = {("ring", f"(Ellipsis, {at})", bound) for at in (0, 1) for bound in (-1e150, 1e150)}
     experts = {("table", "(5,)", 0.02), ("table", "(6,)", 1000.0)}
     assert set() == (slopes | intervals | errors | experts) - reached
