@@ -92,7 +92,7 @@ class Observed:
         assert {len(self.log)} >= {version for version, _ in positions}
         json.dumps([one.to_json() for one, _ in new], allow_nan=False)
         own = self.config.algorithm.own_tests(self.config.params)
-        joined = max(config.watch.episode_rows for config in (self.config, self.machine.config))
+        joined = max(config.watch.episode_rows for config in (self.config, *self.machine.configs))
         for one, drift in new:
             assert 0 < drift.row <= one.row <= drift.row + (0 if one is drift else joined)
             if one is drift:
