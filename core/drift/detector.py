@@ -24,7 +24,8 @@ the recent window and p of both together, it is a drift if errors have *risen*,
     b - a >= sqrt(2 t p (1 - p) l / n_h) + 2 l / 3 n_h,        l = ln(4 / delta)
 
 Recent windows are the last |B|/4, |B|/2, |B| and 2 |B| rows of the class, each with a quarter of delta; the past one is
-all rows before them, at least |B|. They are tested every |B|/8 rows (rounded down; every row if |B| is below 8).
+all rows before them, at least |B|. They are tested every |B|/8 rows, rounded down, and |B| is here 8 times that; every
+row if |B| is below 8.
 Errors that come in runs vary more from eighth to eighth than those of independent rows: with s the number of wrong rows
 in an eighth of m rows, t = E (s' - s)^2 / 2 m p (1 - p) if that is significantly above 1, else t = 1. Significant are 3
 standard deviations for independent rows, sqrt((3 + g) / N) with N steps and a binomial's excess kurtosis g. The

@@ -158,6 +158,9 @@ def served_lines(metrics: Scores, name: str) -> list[str]:
         return []
     theirs, ours = metrics["baselines"]["served"][measure], compared(metrics)[measure]
     line = f"your model {shown(measure, theirs)}, {name} {shown(measure, ours)}"
+    if COST in compared(metrics):  # which decides
+        more = found["difference"]["mean"]
+        line += f"; yours costs {shown(COST, abs(more))} a row {'more' if more > 0 else 'less'}"
     sure = f"better with {found['difference']['confidence']:.0%} confidence"
     if found["better"] is None:
         return [f"{line}; neither is {sure}"]

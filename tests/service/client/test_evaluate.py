@@ -1,6 +1,7 @@
 """``onepass evaluate``: files that are scored and not learned; a model outside beside one that learns."""
 
 import json
+import re
 
 import httpx
 import pytest
@@ -37,6 +38,8 @@ def test_a_model_outside_is_scored_beside_it(replay, shell, tmp_path):
     assert 0 == status
     assert "Onepass is better with 95% confidence since row" in out
     assert "your model 50" in out
+    out = replay(file, "--served", "theirs", "--name", "dear", "--cost", "UP=40")[1]
+    assert re.search(r"your model 50.*%; yours costs [1-9].* a row more; Onepass is better with 95% confidence", out)
     told = [
         json.loads(shell("evaluate", file, "--label", "y", "--served", "theirs", "--model", "beside", *more)[1])
         for more in (["--json"], ["--json", "--batch", "500"])
