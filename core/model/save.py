@@ -6,7 +6,7 @@ follow, "challengers.0.metrics.ring" for example, each with a header; a model th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from numpy.typing import NDArray
 
@@ -22,12 +22,19 @@ from core.model.class_answers import ClassAnswers
 from core.model.model import Challenger, LearnerParts, Model
 from core.state import envelope
 from core.state.envelope import flatten, unflatten
+from core.switching.feature_recovery import MappingKind
 from core.switching.structure import build, describe, spaces_of
 
 CHALLENGERS, OUTSIDE = "challengers", "outside"
-LearnerSpaces = Sequence[tuple[Config, Sequence[Space]]]
-"""The learners of a state: the configuration of each, and its feature spaces."""
 Arrays = dict[str, NDArray[Any]]
+
+
+class LearnerSpaces(NamedTuple):
+    """A learner of a state: its configuration, its feature spaces, and the mapping from each space to the next."""
+
+    config: Config
+    spaces: Sequence[Space]
+    mappings: Sequence[MappingKind]
 
 
 # ---------------------------------------------------------------- save
@@ -82,7 +89,7 @@ def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -
 
 
 def from_bytes(
-    data: Buffer, check_fits: Callable[[LearnerSpaces], None] = lambda _learners: None
+    data: Buffer, check_fits: Callable[[Sequence[LearnerSpaces]], None] = lambda _learners: None
 ) -> tuple[Model, dict[str, Any]]:
     """A model and its stamp from the bytes of ``to_bytes``; calls ``check_fits`` before it allocates anything.
 
@@ -93,7 +100,7 @@ def from_bytes(
         config, state = Config.accepted(header["config"]), header["state"]
         others = [(challenging(config, raw["config"]), raw) for raw in state.get(CHALLENGERS, ())]
         learners = [(config, state), *((own, raw["state"]) for own, raw in others)]
-        check_fits([(own, spaces_of(own, learner["switching"])) for own, learner in learners])
+        check_fits([LearnerSpaces(own, *spaces_of(own, learner["switching"])) for own, learner in learners])
         challengers: dict[str, Challenger] = {}
         for at, (own, raw) in enumerate(others):
             name, challenger = _load_challenger(own, raw, _taken(arrays, f"{CHALLENGERS}.{at}."))

@@ -18,7 +18,7 @@ from core.features.feature import parse_features
 from core.features.feature_space import parse_next, union
 from core.features.schema import Schema
 from core.switching.expert import SpaceExpert, row_columns
-from core.switching.feature_recovery import FeatureRecovery
+from core.switching.feature_recovery import FeatureRecovery, MappingKind
 from core.switching.overlap import OverlapPeriod, new_recovery
 from core.switching.phases import RETIRED_MAX, Phase, Switching
 from core.switching.space_model import SpaceModel
@@ -91,15 +91,19 @@ def _build_in_force(config: Config, described: Header, first: bool) -> SpaceMode
     return new
 
 
-def spaces_of(config: Config, described: Header) -> Sequence[Space]:
-    """The spaces that a state needs memory for, before any of it is built."""
+def spaces_of(config: Config, described: Header) -> tuple[Sequence[Space], Sequence[MappingKind]]:
+    """The spaces that a state needs memory for, and the mapping from each to the next, before any of it is built."""
     if described["phase"] == "none":
-        return []
+        return [], []
     parts = [described["old"], described] if described["phase"] == "overlap" else [described]
-    declared = [parts[0]["model"]["features"], *(part["next"] for part in parts if "next" in part)]
+    changes = [part for part in parts if "next" in part]
+    declared = [parts[0]["model"]["features"], *(part["next"] for part in changes)]
     if config.algorithm.sparse and config.space is not None:
-        return [config.space]
-    return [Schema(parse_features(features)) for features in declared]
+        return [config.space], []
+    kinds = [part["mapping"] if part["phase"] == "overlap" else part["front"]["kind"] for part in changes]
+    if not {"linear", "kernel"}.issuperset(kinds):
+        raise ValueError("no such mapping")
+    return [Schema(parse_features(features)) for features in declared], kinds
 
 
 def _json(schema: Space) -> list[Any]:

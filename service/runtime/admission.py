@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from core.config import Config
-from core.features import Schema, Space
-from core.model import bytes_to_switch
+from core.features import Schema
+from core.model import LearnerSpaces, bytes_to_switch
 
 
 class Demand(NamedTuple):
@@ -59,18 +59,18 @@ def of_switch(following: Schema, need: int) -> Demand:
     )
 
 
-def of_state(learners: Sequence[tuple[Config, Sequence[Space]]]) -> Demand:
-    """A state whose learners have these configurations and spaces; a second space is the one after a switch."""
-    configs = [config for config, _ in learners]
-    width = max([space.width for _, spaces in learners for space in spaces], default=0)
-    return of_columns(configs, width)._replace(bytes=sum(_most(config, spaces) for config, spaces in learners))
+def of_state(learners: Sequence[LearnerSpaces]) -> Demand:
+    """A state with these learners; a second space is the one after a switch."""
+    width = max([space.width for one in learners for space in one.spaces], default=0)
+    return of_columns([one.config for one in learners], width)._replace(bytes=sum(map(_most, learners)))
 
 
-def _most(config: Config, spaces: Sequence[Space]) -> int:
-    """The most bytes that a learner takes on its way through some spaces."""
-    dense = [space for space in spaces if isinstance(space, Schema)]
-    changes = [bytes_to_switch(config, old, new, "linear") for old, new in pairwise(dense)]
-    return max([config.state_bytes(space.width) for space in spaces] + changes, default=0)
+def _most(learner: LearnerSpaces) -> int:
+    """The most bytes that a learner takes on its way through its spaces."""
+    config, spaces, mappings = learner
+    changes = zip(pairwise([space for space in spaces if isinstance(space, Schema)]), mappings, strict=True)
+    switches = [bytes_to_switch(config, *both, mapping) for both, mapping in changes]
+    return max([config.state_bytes(space.width) for space in spaces] + switches, default=0)
 
 
 def _named(configs: Sequence[Config]) -> str:

@@ -161,7 +161,7 @@ def _not_kept(kept: Sequence[SnapshotInfo]) -> NotFound:
     return NotFound("there is no snapshot of this version", [problem])
 
 
-def _config(state: Buffer, admit: Callable[[LearnerSpaces], None] = lambda _: None) -> Config:
+def _config(state: Buffer, admit: Callable[[Sequence[LearnerSpaces]], None] = lambda _: None) -> Config:
     """Validate a whole state; keep only its configuration."""
     return save.from_bytes(state, admit)[0].config
 

@@ -156,7 +156,7 @@ def test_a_state_too_large_is_refused_before_it_is_built():
     asked = []
 
     def admit(learners):
-        asked.extend((config.algorithm_id, space.width) for config, spaces in learners for space in spaces)
+        asked.extend((one.config.algorithm_id, space.width) for one in learners for space in one.spaces)
         raise Invalid.of("features", "make too many columns")
 
     with pytest.raises(Invalid):

@@ -196,7 +196,7 @@ def test_memory_is_checked_for_both_spaces_before_a_state_is_built():
     driver = ensemble()
     asked = []
     state = save.to_bytes(driver.machine)
-    save.from_bytes(state, lambda learners: asked.extend(space for _, spaces in learners for space in spaces))
+    save.from_bytes(state, lambda learners: asked.extend(space for one in learners for space in one.spaces))
     assert [SCHEMAS[0], SCHEMAS[1]] == asked
 
 

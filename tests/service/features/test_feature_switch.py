@@ -9,6 +9,7 @@ from core.features import Feature, Schema
 from core.model import Model, cost, save
 from core.model.apply import apply
 from core.problems import Conflict, Invalid
+from core.switching import structure
 from core.switching.phases import mapping_bytes
 from service.runtime import admission
 from service.runtime.replicas import changes
@@ -109,6 +110,25 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     changes.switch(model, asked.append, "begin", ["b", "c"], "kernel")
     following = Schema([Feature("b"), Feature("c")])
     assert [admission.of_switch(following, cost.bytes_to_switch(model, following, "kernel"))] == asked
+
+
+@pytest.mark.parametrize("mapping", ["linear", "kernel"])
+def test_a_state_in_a_change_counts_as_the_change_did(mapping):
+    """A service takes in what it gives out: the same mapping between the same spaces."""
+    model = made([f"a{at}" for at in range(1000)], "fesl_c")
+    asked: list[int] = []
+    for name in ("b", "c"):
+        names = [f"{name}{at}" for at in range(1000)]
+        begin = changes.switch(model, lambda demand: asked.append(demand.bytes), "begin", names, mapping)
+        for steps in ((begin, overlap), (Switch("complete"),)):
+            for one in steps:
+                step(model, one if isinstance(one, Switch) else one(model, 6))
+            save.from_bytes(save.to_bytes(model), lambda found: asked.append(admission.of_state(found).bytes))
+    assert asked[0] == asked[1] == asked[2]
+    assert asked[3] == max(asked[3:])  # experts that began to predict before were counted then as they were
+    wrong = {**structure.describe(model.own.switching), "front": {"kind": "none"}}
+    with pytest.raises(ValueError, match="no such mapping"):
+        structure.spaces_of(model.config, wrong)
 
 
 async def test_the_memory_of_a_change_is_counted_at_once():
