@@ -5,6 +5,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from core.config import Config
 from core.config.challengers import challenging
 from core.config.changes import CATEGORIES
 from core.drift.detector import detector_bytes
@@ -165,6 +166,11 @@ def _bytes_to_challenge(model: Model, segment: Challenge) -> int:
 def bytes_to_switch(model: Model, following: Schema, mapping: MappingKind) -> int:
     """Most bytes of memory that the model will hold during a change to a feature space."""
     return sum(parts.switching.bytes_to_switch(following, mapping, _classes(model)) for parts in model.learners)
+
+
+def bytes_with(learners: Sequence[LearnerParts], configs: Sequence[Config], width: int, classes: int) -> int:
+    """Most bytes of memory that learners with these configurations take; see ``Switching.bytes_with``."""
+    return sum(one.switching.bytes_with(own, width, classes) for one, own in zip(learners, configs, strict=True))
 
 
 def _classes(model: Model) -> int:

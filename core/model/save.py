@@ -30,11 +30,12 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class LearnerSpaces(NamedTuple):
-    """A learner of a state: its configuration, its feature spaces, and the mapping from each space to the next."""
+    """A learner of a state: configuration, feature spaces and mappings as ``spaces_of`` gives them, and classes."""
 
     config: Config
     spaces: Sequence[Space]
-    mappings: Sequence[MappingKind]
+    mappings: Sequence[MappingKind | int]
+    classes: int
 
 
 # ---------------------------------------------------------------- save
@@ -100,7 +101,10 @@ def from_bytes(
         config, state = Config.accepted(header["config"]), header["state"]
         others = [(challenging(config, raw["config"]), raw) for raw in state.get(CHALLENGERS, ())]
         learners = [(config, state), *((own, raw["state"]) for own, raw in others)]
-        check_fits([LearnerSpaces(own, *spaces_of(own, learner["switching"])) for own, learner in learners])
+        classes = max(2, len(config.labels or state["labels"]["labels"]))
+        prefixes = ["", *(f"{CHALLENGERS}.{at}." for at in range(len(others)))]
+        ways = [spaces_of(own, one["switching"], arrays, at) for (own, one), at in zip(learners, prefixes, strict=True)]
+        check_fits([LearnerSpaces(own, *way, classes) for (own, _), way in zip(learners, ways, strict=True)])
         challengers: dict[str, Challenger] = {}
         for at, (own, raw) in enumerate(others):
             name, challenger = _load_challenger(own, raw, _taken(arrays, f"{CHALLENGERS}.{at}."))

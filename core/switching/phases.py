@@ -315,6 +315,21 @@ class Switching:
             most += mapping_bytes(foreign, len(columns), mapping) if foreign else 0
         return most
 
+    def bytes_with(self, config: Config, width: int, classes: int) -> int:
+        """Most bytes that the state takes in this phase with a configuration and this many classes.
+
+        ``width``: the columns of its space, unless its features have changed, or are changing.
+        """
+        now, changes = self.now, list[tuple[Space, Space, MappingKind | int]]()
+        if isinstance(now, OverlapPeriod):
+            changes, now = [(now.schema, now.next_schema, now.recovery.kind)], now.old
+        if now is not None and now.former is not None and now.recovery is not None:
+            changes.append((now.former.schema, now.schema, now.recovery.nbytes))
+        if now is None or not changes:
+            return config.state_bytes(width, classes)
+        twice = config.state_bytes(now.schema.width, classes) * (len(changes) - 1)  # both changes have this space
+        return sum(bytes_to_switch(config, *change, classes) for change in changes) - twice
+
     @property
     def flops_to_recover(self) -> float:
         """Operations of recovering the old features of one row after a change, up to the end of the next; else 0."""
@@ -334,17 +349,15 @@ class Switching:
         self.retired_spaces = [*kept, space][-RETIRED_MAX:]
 
 
-def bytes_to_switch(
-    config: Config, old: Schema, following: Schema, mapping: MappingKind, classes: int | None = None
-) -> int:
+def bytes_to_switch(config: Config, old: Space, following: Space, mapping: MappingKind | int, classes: int) -> int:
     """Most bytes that a state will take during a change of features: the old model, two new ones and the mapping.
 
-    ``classes``: their number; None: the number of declared labels, or two.
+    ``mapping``: its kind while it learns, afterwards the bytes that it takes.
     """
-    columns = row_columns(config, following)
-    targets = len(set(row_columns(config, old)) - set(columns))
-    models = config.state_bytes(old.width, classes) + 2 * config.state_bytes(following.width, classes)
-    return models + mapping_bytes(targets, len(columns), mapping)
+    if not isinstance(mapping, int):
+        columns = row_columns(config, following)
+        mapping = mapping_bytes(len(set(row_columns(config, old)) - set(columns)), len(columns), mapping)
+    return config.state_bytes(old.width, classes) + 2 * config.state_bytes(following.width, classes) + mapping
 
 
 def mapping_bytes(targets: int, sources: int, mapping: MappingKind) -> int:

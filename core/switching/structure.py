@@ -11,6 +11,8 @@ switch no longer follow from the configuration alone.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
 from core.config import Config
 from core.contract import Header
 from core.features import Space
@@ -91,19 +93,27 @@ def _build_in_force(config: Config, described: Header, first: bool) -> SpaceMode
     return new
 
 
-def spaces_of(config: Config, described: Header) -> tuple[Sequence[Space], Sequence[MappingKind]]:
-    """The spaces that a state needs memory for, and the mapping from each to the next, before any of it is built."""
+def spaces_of(
+    config: Config, described: Header, arrays: Mapping[str, NDArray[Any]], prefix: str
+) -> tuple[Sequence[Space], Sequence[MappingKind | int]]:
+    """The spaces that a state needs memory for, and the mapping from each to the next, before any of it is built.
+
+    A mapping is given by its kind while it learns, afterwards by the bytes of its arrays, whose names have a prefix.
+    """
     if described["phase"] == "none":
         return [], []
-    parts = [described["old"], described] if described["phase"] == "overlap" else [described]
+    overlap = described["phase"] == "overlap"
+    parts = [described["old"], described] if overlap else [described]
     changes = [part for part in parts if "next" in part]
     declared = [parts[0]["model"]["features"], *(part["next"] for part in changes)]
     if config.algorithm.sparse and config.space is not None:
         return [config.space], []
-    kinds = [part["mapping"] if part["phase"] == "overlap" else part["front"]["kind"] for part in changes]
-    if not {"linear", "kernel"}.issuperset(kinds):
+    if overlap and described["mapping"] not in {"linear", "kernel"}:
         raise ValueError("no such mapping")
-    return [Schema(parse_features(features)) for features in declared], kinds
+    prefix += "pipeline.old.front." if overlap else "pipeline.front."
+    learned = sum(array.nbytes for name, array in arrays.items() if name.startswith(prefix))
+    mappings = [described["mapping"] if overlap and part is described else learned for part in changes]
+    return [Schema(parse_features(features)) for features in declared], mappings
 
 
 def _json(schema: Space) -> list[Any]:

@@ -36,16 +36,14 @@ def of_columns(configs: Sequence[Config], width: int) -> Demand:
     return Demand(need, field, f"make {width} input columns{own}; the state of {_named(configs)} would take")
 
 
-def of_classes(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:
-    """The demand of ``classes`` classes; ``field`` holds the first new one."""
-    need = sum(config.state_bytes(width, classes) for config in configs)
+def of_classes(configs: Sequence[Config], need: int, width: int, classes: int, field: str) -> Demand:
+    """The demand, ``need`` bytes, of ``classes`` classes; ``field`` holds the first new one."""
     what = f"is a new class; with {classes} classes and {width} input columns the state of {_named(configs)} would take"
     return Demand(need, field, what)
 
 
-def of_change(configs: Sequence[Config], width: int, classes: int, field: str) -> Demand:
-    """The demand of changed configurations; ``field`` is the changed field that takes memory."""
-    need = sum(config.state_bytes(width, classes) for config in configs)
+def of_change(configs: Sequence[Config], need: int, field: str) -> Demand:
+    """The demand, ``need`` bytes, of changed configurations; ``field`` is the changed field that takes memory."""
     return Demand(need, field, f"would make the state of {_named(configs)} take")
 
 
@@ -67,10 +65,10 @@ def of_state(learners: Sequence[LearnerSpaces]) -> Demand:
 
 def _most(learner: LearnerSpaces) -> int:
     """The most bytes that a learner takes on its way through its spaces."""
-    config, spaces, mappings = learner
+    config, spaces, mappings, classes = learner
     changes = zip(pairwise([space for space in spaces if isinstance(space, Schema)]), mappings, strict=True)
-    switches = [bytes_to_switch(config, *both, mapping) for both, mapping in changes]
-    return max([config.state_bytes(space.width) for space in spaces] + switches, default=0)
+    switches = [bytes_to_switch(config, *both, mapping, classes) for both, mapping in changes]
+    return max([config.state_bytes(space.width, classes) for space in spaces] + switches, default=0)
 
 
 def _named(configs: Sequence[Config]) -> str:

@@ -38,8 +38,11 @@ def configure(model: Model, admit: Admit, asked: Mapping[str, Any], ids: tuple[s
     space = model.prediction_schema
     if fields and space is not None:
         width = space.width if features is None else sum(feature.width for feature in features)
-        classes = max(len(model.labels), len(config.labels or ()))
-        admit(admission.of_change([one.config for one in changes], width, classes, _grown(fields)))
+        counts = [max(len(model.labels), len(one.labels or ())) for one in (config, model.config)]
+        configs = [one.config for one in changes]
+        need = cost.bytes_with(model.learners, configs, width, counts[0])
+        if need > cost.bytes_with(model.learners, model.configs, space.width, counts[1]):
+            admit(admission.of_change(configs, need, _grown(fields)))
     if not fields and not ids:
         return None
     whole = config.without_features  # numbers as they are kept: a client's integer may be too large for the log
@@ -71,7 +74,9 @@ def challenge(
     space = model.prediction_schema
     if name not in model.challengers and space is not None:
         classes = max(2, len(model.labels), len(config.labels or ()))
-        admit(admission.of_change([*model.configs, config], space.width, classes, "algorithm"))
+        need = cost.bytes_with(model.learners, model.configs, space.width, classes)
+        need += config.state_bytes(space.width, classes)
+        admit(admission.of_change([*model.configs, config], need, "algorithm"))
         refuse_lag_names([config], space)
     if segment is None and ids:
         one = model.challengers[name]

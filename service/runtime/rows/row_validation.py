@@ -15,7 +15,7 @@ from core.contract import Floats, Label
 from core.entry import Overlap, Rows
 from core.features import Schema, Space, SparseSchema, propose
 from core.features.labels import LabelSet, canonical_all, clashes, from_texts
-from core.model import Model, refuse_lag_names
+from core.model import Model, cost, refuse_lag_names
 from core.model.read import refuse_observer
 from core.problems import FILLED, PROBLEMS_MAX, SUGGESTED_MAX, Invalid, Problem, lacking, refuse, suggestion
 from service.errors import RequestConflict, no_features
@@ -44,7 +44,7 @@ class RowValidator:
     def __init__(self, name: str, model: Model, admit: Callable[[Demand], None]) -> None:
         self.name, self.config, self.known, self.phase = name, model.config, model.labels, model.phase
         self.space, self.union = model.prediction_schema, model.feedback_schema
-        self._configs, self._admit = model.configs, admit
+        self._learners, self._configs, self._admit = model.learners, model.configs, admit
         self._vanished = model.own.answers.retired
         self._retired = () if self.config.labels is None else self._vanished
         if self.config.ignore or self.config.unknown != "other":
@@ -297,7 +297,8 @@ class RowValidator:
             way_out = f" ({gone} of them retired: a reset forgets them)" if gone else ""
             raise RequestConflict(f"{self.config.algorithm_id} learns at most {bound} classes; {has}{way_out}")
         if new and space is not None:
-            self._admit(admission.of_classes(self._configs, space.width, len(trial), path(new[0])))
+            need = cost.bytes_with(self._learners, self._configs, space.width, len(trial))
+            self._admit(admission.of_classes(self._configs, need, space.width, len(trial), path(new[0])))
 
 
 @lru_cache(maxsize=64)

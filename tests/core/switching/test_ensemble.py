@@ -183,11 +183,13 @@ def test_the_memory_of_a_change_is_announced(algorithm, mapping, classes):
     driver.labels = driver.labels if classes == 2 else [f"class {at % classes}" for at in range(len(driver.labels))]
     driver.learn(100)
     for space in (1, 2):
-        estimate = cost.bytes_to_switch(driver.machine, SCHEMAS[space], mapping)
+        estimate, model = cost.bytes_to_switch(driver.machine, SCHEMAS[space], mapping), driver.machine
         driver.begin(space, mapping)
         driver.learn(200 if classes == 2 else 100)
+        assert cost.bytes_with(model.learners, model.configs, 0, classes) >= driver.pipeline.nbytes
         assert estimate >= driver.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes >= estimate / 10
         driver.complete()
+        assert estimate >= cost.bytes_with(model.learners, model.configs, 0, classes) >= driver.pipeline.nbytes
         assert estimate >= driver.pipeline.nbytes + driver.machine.own.drift_response.detector.nbytes
 
 

@@ -161,6 +161,49 @@ async def test_an_imported_state_that_does_not_fit(start, api):
     problem(await small.ask("PUT", f"{path}/state", content=states[1], headers=STATE), 422, "features")
 
 
+@pytest.mark.parametrize("during", ["overlap", "ensemble", "second overlap"])
+async def test_what_does_not_fit_beside_a_change_is_refused(start, during):
+    """Classes, challengers and tests of drift count for each of three models; what fits is exported and imported."""
+    small = await start(model_limit_mb=1)
+    spaces = [[f"{space}{n}" for n in range(30)] for space in "abc"]
+    path, held = await small.new({"algorithm": "vigo", "features": spaces[0], "watch": None}), set()
+
+    async def bring(names, classes):
+        for n in range(classes):
+            labelled = {"features": dict.fromkeys(names, n % 7), "label": n}
+            answer = await small.ask("POST", f"{path}/feedback", json=labelled)
+            if answer.status_code != 200:
+                assert "<= 1 MiB of state" == problem(answer, 422, "label")["errors"][0]["allowed"]
+                break
+            held.add(n)
+
+    async def moves():
+        name, state = path.removeprefix("/models/"), await small.state(path)
+        assert 2**20 >= small.engine.models.peek(name).model.nbytes
+        await small.imports("/models/other", state)
+        await small.ask("DELETE", "/models/other")
+
+    old, following, last = spaces
+    await bring(old, 2)
+    await switch(small, path, {"action": "begin", "features": following})
+    names = [*old, *following]
+    if during != "overlap":
+        await bring(names, 2)
+        await switch(small, path, {"action": "complete", "force": True})
+        names = following
+    if during == "second overlap":
+        await switch(small, path, {"action": "begin", "features": last})
+        names = [*following, *last]
+    await bring(names, 40)
+    assert 3 < len(held) < 20
+    await moves()
+    large, refused = {"algorithm": "vigo"}, (422, "algorithm") if during == "ensemble" else (409,)
+    problem(await small.ask("PUT", f"{path}/challengers/one", json=large), *refused)
+    problem(await small.ask("PATCH", path, json={"watch": {"class_mean": {}}}), 422, "watch")
+    assert 200 == (await small.client.patch(path, json={"description": "as large as it may be"})).status_code
+    await small.post(f"{path}/feedback", {"features": dict.fromkeys(names, 1), "label": max(held)})
+
+
 async def test_a_model_is_put_again_with_the_features_of_now(api):
     """After a switch with those, or those of its creation, but no others; the settings of a PATCH with either."""
     path = await overlapping(api)

@@ -112,6 +112,23 @@ def test_nothing_is_asked_for_before_the_fields_are_right():
     assert [admission.of_switch(following, cost.bytes_to_switch(model, following, "kernel"))] == asked
 
 
+def test_a_mapping_that_learns_no_more_counts_as_it_is():
+    """A model does not count as large for the rest of its life because a mapping might have become so."""
+    model, found = made([f"a{at}" for at in range(500)], "fesl_c"), list[int]()
+
+    def count():
+        return cost.bytes_with(model.learners, model.configs, 500, 2)
+
+    steady, following = count(), [f"b{at}" for at in range(500)]
+    announced = cost.bytes_to_switch(model, Schema([*map(Feature, following)]), "linear")
+    begin(model, following)
+    assert count() == announced > 4 * model.nbytes
+    step(model, overlap(model, 6), Switch("complete"))
+    assert 3 * steady + model.own.switching.now.recovery.nbytes == count()
+    save.from_bytes(save.to_bytes(model), lambda learners: found.append(admission.of_state(learners).bytes))
+    assert 0.9 * count() <= found[0] <= count()
+
+
 @pytest.mark.parametrize("mapping", ["linear", "kernel"])
 def test_a_state_in_a_change_counts_as_the_change_did(mapping):
     """A service takes in what it gives out: the same mapping between the same spaces."""
@@ -124,11 +141,12 @@ def test_a_state_in_a_change_counts_as_the_change_did(mapping):
             for one in steps:
                 step(model, one if isinstance(one, Switch) else one(model, 6))
             save.from_bytes(save.to_bytes(model), lambda found: asked.append(admission.of_state(found).bytes))
-    assert asked[0] == asked[1] == asked[2]
+    assert asked[0] == asked[1] > asked[2]  # the rows of the overlap are gone
     assert asked[3] == max(asked[3:])  # experts that began to predict before were counted then as they were
-    wrong = {**structure.describe(model.own.switching), "front": {"kind": "none"}}
+    step(model, changes.switch(model, anything, "begin", ["d"], mapping))
+    wrong = {**structure.describe(model.own.switching), "mapping": "none"}
     with pytest.raises(ValueError, match="no such mapping"):
-        structure.spaces_of(model.config, wrong)
+        structure.spaces_of(model.config, wrong, {}, "")
 
 
 async def test_the_memory_of_a_change_is_counted_at_once():

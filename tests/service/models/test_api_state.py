@@ -221,6 +221,21 @@ async def test_a_state_larger_than_the_model_limit_is_refused(start):
     problem(await small.ask("GET", "/models/large"), 404)
 
 
+async def test_a_state_with_too_many_classes_is_refused(start):
+    """Classes that came with rows count like declared ones: two of them would fit, forty do not."""
+    small = await start(model_limit_mb=1)
+    model = Model.first(
+        Config.parse({"algorithm": "vigo", "task": "classification", "features": [f"x{i}" for i in range(30)]})
+    )
+    for classes, fits in ((2, True), (40, False)):
+        apply(model, Entry(1, 0, (Rows(model.feedback_schema.id, None, np.ones((classes, 30)), [*range(classes)]),)))
+        answer = await small.ask("PUT", f"/models/of-{classes}/state", content=save.to_bytes(model), headers=STATE)
+        if fits:
+            assert 201 == answer.status_code
+        else:
+            assert "<= 1 MiB of state" == problem(answer, 422, "features")["errors"][0]["allowed"]
+
+
 OWN = {"name", "incarnation", "version", "created", "updated"}
 """What a copy has of its own."""
 
