@@ -11,6 +11,7 @@ from copy import copy
 from functools import partial
 from itertools import chain
 from operator import itemgetter
+from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from core.problems import FILLED, LISTED_MAX, PROBLEMS_MAX, Invalid, Problem, la
 _Place = Callable[[int, int], str]
 """Names a cell for errors, by its row and its feature's column."""
 _ROWS_AT_ONCE = 2048
+_FEATURE_BYTES, _BOOLEAN_BYTES, _CODED_BYTES, _CATEGORY_BYTES, _COLUMN_BYTES = 300, 2700, 1000, 240, 40
+"""Memory besides texts, measured: of a feature, of a boolean one, more for categories, of each, and of a column."""
 _MISSING = f"is missing; {FILLED}"
 
 
@@ -55,6 +58,7 @@ class Schema:
         self.numeric: Final = all(feature.type == "numeric" for feature in features)
         self.exact: Final = tuple(at for at, feature in enumerate(features) if feature.categories)  # raw columns
         self.id: Final = digest([feature.to_json() for feature in features])  # 16 hexadecimal characters
+        self.object_bytes: Final = _object_bytes(features, self.columns)
         self._columns = tuple(column_of(feature, True) for feature in features)
         self._limits: Final = Limits.of(features)
         self._pick: Final = _picker(self.names)
@@ -276,6 +280,14 @@ class Schema:
             except Unfit as unfit:
                 problems.append(unfit.at(place(at)))
         return raw
+
+
+def _object_bytes(features: Sequence[Feature], columns: Sequence[str]) -> int:
+    """Memory of the names, tables and other objects of a space and of what reads its rows, about."""
+    texts = [*columns, *(one for feature in features for one in feature.categories if isinstance(one, str))]
+    kinds = sum(_BOOLEAN_BYTES if feature.type == "boolean" else _FEATURE_BYTES for feature in features)
+    coded = sum(_CODED_BYTES + _CATEGORY_BYTES * feature.width for feature in features if feature.categories)
+    return kinds + coded + _COLUMN_BYTES * len(columns) + sum(map(getsizeof, texts))
 
 
 def _ends(ranges: Iterable[list[tuple[float, float]]]) -> Floats:

@@ -198,6 +198,13 @@ class Model:
         return "steady" if now is None else now.phase
 
     @property
+    def space_bytes(self) -> int:
+        """Bytes of memory that the names and other objects of the feature spaces take, about; not in ``nbytes``."""
+        routes = [route for parts in self.learners for route in parts.switching.routes.values()]
+        spaces = {id(route.schema): route.schema for route in routes if isinstance(route.schema, Schema)}
+        return sum(space.object_bytes for space in spaces.values())
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory the state holds, including the challengers'."""
         differences = sum(one.difference.nbytes for one in self.challengers.values())

@@ -312,7 +312,7 @@ class Replica:
     def measure(self) -> None:
         """Measure the memory that the model holds."""
         before = self.nbytes
-        objects = OBJECT_BYTES * (1 + len(self.model.challengers))
+        objects = OBJECT_BYTES * (1 + len(self.model.challengers)) + self.model.space_bytes
         self.nbytes = objects + self.model.nbytes + PATH_BYTES * len(self.path) + self.answers.nbytes
         if self.ledger is not None:
             self.ledger.used += self.nbytes - before

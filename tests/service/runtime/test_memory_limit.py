@@ -7,13 +7,20 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from core.config import Config
+from core.entry import Challenge, Entry
+from core.model import Model
+from core.model.apply import apply
 from service import memory_limit
 from service.app import build
 from service.client import app, serving
 from service.memory_limit import TooSmall, bodies_mb, budget_mb, store_mb
+from service.runtime.replicas.replica import Replica
+from service.runtime.stats import Stats
 from service.settings import Settings
 from tests.service.api_fixtures import DFOP, columnar
 
@@ -211,3 +218,43 @@ async def test_a_model_counts_what_it_takes(start):
         tracemalloc.stop()
     ratio = (ledger.used - counted) / taken
     assert 0.75 < ratio < 1.25, f"counted {(ledger.used - counted) / MODELS:.0f} bytes of {taken / MODELS:.0f}"
+
+
+@pytest.mark.parametrize("challenged", [False, True])
+@pytest.mark.parametrize(
+    ("count", "length", "more"),
+    [
+        (3000, 5, {}), (3000, 190, {}), (600, 12, {"type": "boolean"}), (300, 20, {"type": "time"}),
+        (200, 20, {"type": "categorical"}), (2000, 12, {"categories": 2}), (100, 190, {"categories": 50}),
+    ],
+)  # fmt: skip
+def test_names_and_categories_are_counted(count: int, length: int, more: dict[str, Any], challenged: bool) -> None:
+    """A wide model holds more in names and tables of its columns than in numbers: eviction has to know of it."""
+
+    def named(start: str) -> str:
+        return start.ljust(length, "é")
+
+    def features(width: int) -> list[Any]:
+        texts = [[named(f"{at} of {n}") for at in range(more.get("categories", 0))] for n in range(width)]
+        own = [{**more, "name": named(f"x{n}")} for n in range(width)]
+        return [{**one, "categories": each} if each else one for one, each in zip(own, texts, strict=True)]
+
+    def loaded(width: int) -> Replica:
+        body = {"task": "regression", "algorithm": "fesl_c", "features": features(width)}
+        model = Model.first(Config.parse(body))
+        if challenged:
+            apply(model, Entry(1, 0, (Challenge("other", {"algorithm": "fesl_c", "promote": "never"}, 8),)))
+        own = Replica("m", "i", 0, model, 0, "i", 0, Stats())
+        own.measure()
+        return own
+
+    first = loaded(3)  # what the process needs once
+    gc.collect()
+    tracemalloc.start()
+    try:
+        wide = loaded(count)
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 0.8 * held <= wide.nbytes - first.nbytes <= 1.25 * held
