@@ -38,7 +38,7 @@ def test_a_model_outside_is_scored_beside_it(replay, shell, tmp_path):
     assert 0 == status
     assert "Onepass is better with 95% confidence since row" in out
     assert "your model 50" in out
-    out = replay(file, "--served", "theirs", "--name", "dear", "--cost", "UP=40")[1]
+    out = replay(file, "--served", "theirs", "--name", "priced", "--cost", "UP=40")[1]
     assert re.search(r"your model 50.*%; yours costs [1-9].* a row more; Onepass is better with 95% confidence", out)
     told = [
         json.loads(shell("evaluate", file, "--label", "y", "--served", "theirs", "--model", "beside", *more)[1])

@@ -57,6 +57,7 @@ async def test_snapshots_for_the_work_of_a_replay_leave_time_for_others(model, m
     monkeypatch.setattr(api.engine.store.snapshots, "write", slowly)
     await api.post(f"{path}/feedback", ROW)
     (first,) = await until(lambda: _versions(api, path))
+    await until(lambda: replica.saved.rested)
     ended = now()
     assert 0.9 < replica.saved.rested - ended
     await api.post(f"{path}/feedback", ROW)
