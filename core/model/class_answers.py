@@ -3,7 +3,7 @@ r"""The answer for a row: from a learner's prediction over the classes it has se
 Learners know classes by index, in the order in which they appeared. Answers, scores and counts are over K labels: the
 declared ones, in the order of the configuration, or else those seen so far, in the order in which they appeared.
 With p_k the learner's probability of label k, calibrated (calibration.py; 0 for a class not seen yet), and n the rows
-learned before,
+learned before, since the last drift that reset the learner,
 
     q_k = (1 - m) p_k + m / max(K, 2)            m = max(1 / (n + 1), 1e-6)
 
@@ -25,8 +25,7 @@ use. Without declared labels, the row brings it back: from the next row on it is
 A row with a new label is answered without that label, and scored as if it had been one of the K. Where no label is
 known at all (the first row of a model that declares none) there is no answer, and nothing is scored.
 
-A tracked row, whose label arrives late, is scored by the returned prediction, and the baselines by what they predicted
-at that moment.
+A tracked row, whose label arrives late, is scored by what was returned, and the baselines by what they predicted then.
 """
 
 from collections.abc import Sequence
@@ -99,7 +98,7 @@ def answer_rows(
     p (n, classes), order (classes,)   the learner's probabilities; the label of each class
     costs (K,), counts    cost of missing each label, (0,): all equal; rows of each label, labels after these have none
     gone (K,)             1 for retired labels; (0,): there are none
-    labels, rows          K; rows that the model has learned
+    labels, rows          K; n, the rows that the learner has learned
     """
     n = p.shape[0]
     predicted, q = np.empty(n, dtype=np.int64), np.empty((n, labels))
@@ -131,7 +130,7 @@ def _absorb(
         costs, gone (K,)             cost of missing each label, (0,): all equal; 1 for retired labels, (0,): none
         slow, own                    as in ``calibration.fresh``; whether the learner's class is the answer
         fits, known                  whether the calibration learns; how many of the first labels can be answered
-        rows, counts                 rows learned before; whether the metrics' arrays, which follow, count these
+        rows, counts                 n before the rows; whether the metrics' arrays, which follow, count these
         predicted, labels (n,)       ``predicted`` and ``truth`` of ``Scored``, written
         facts (FACTS, n), errors     as in core.metrics.class_kernels and ``Scored``, written
 
@@ -182,6 +181,7 @@ class ClassAnswers(Holder):
         self.seen, self.calibration = seen, fresh(self._slow)  # the calibration's parameters are the state
         self.metrics = ClassificationMetrics(*config.metrics.spans)
         self.retired: tuple[Label, ...] = ()
+        self.reset_row = 0  # rows when a drift last reset the learner
         self.configure(config)
 
     def configure(self, config: Config) -> None:
@@ -206,6 +206,11 @@ class ClassAnswers(Holder):
     def costs(self) -> Floats | None:
         """The costs of missing each of ``labels``, (K,); None without ``class_costs``."""
         return self._costs if self._costs.size else None
+
+    @property
+    def _learned(self) -> int:
+        """Rows behind the learner."""
+        return self.metrics.rows - self.reset_row
 
     def retire(self, labels: Sequence[Label]) -> None:
         """Leave exactly these of ``labels`` out of the answers; at least two others must be left."""
@@ -234,7 +239,7 @@ class ClassAnswers(Holder):
     def of(self, prediction: Prediction) -> Prediction:
         """A learner's prediction in terms of the labels."""
         known = self._order, self._costs, self._gone, self.metrics.by_class[SEEN], self.calibration
-        value, shares = answer_rows(self._shares(prediction), *known, len(self.labels), self.metrics.rows)
+        value, shares = answer_rows(self._shares(prediction), *known, len(self.labels), self._learned)
         if self._by_learner and len(self._order):
             own = self._order[prediction.value]
             value = np.where((prediction.value >= 0) & ~np.isin(own, np.flatnonzero(self._gone)), own, value)
@@ -248,7 +253,7 @@ class ClassAnswers(Holder):
         p[known] = answered[known, truth[known]]
         for rows, gone, count in ((vanished, [], K), (new, [*self._gone, 0] if self.retired else [], K + 1)):
             if rows.any():
-                facts = self.metrics.by_class[SEEN], self.calibration, count, self.metrics.rows
+                facts = self.metrics.by_class[SEEN], self.calibration, count, self._learned
                 made = self._shares(prediction)[rows], self._order, _NO_WEIGHTS, np.array(gone, np.int64)
                 p[rows] = answer_rows(*made, *facts)[1][np.arange(rows.sum()), truth[rows]]  # -1, a new label: the last
         return p
@@ -284,12 +289,7 @@ class ClassAnswers(Holder):
         return found
 
     def absorb(
-        self,
-        prediction: Prediction | None,
-        truth: NDArray[Any],
-        rows: BlockRows,
-        new: bool = False,
-        fits: bool = True,
+        self, prediction: Prediction | None, truth: NDArray[Any], rows: BlockRows, new: bool = False, fits: bool = True
     ) -> Scored:
         """Score rows, tracked ones by what was returned; the calibration learns from them.
 
@@ -307,7 +307,7 @@ class ClassAnswers(Holder):
             weights = _NO_WEIGHTS if rows.weights is None else rows.weights
             made = prediction.value, self._shares(prediction), truth, weights
             state = self._order, self._costs, self._gone, self.calibration, self._slow, self._by_learner, fits
-            known = K - (new and self.labels is self.seen), metrics.rows, at_once
+            known = K - (new and self.labels is self.seen), self._learned, at_once
             given: Any = *made, *state, *known, *arrays, metrics.fading, predicted, labels, facts, errors
             if not _absorb(*given):
                 raise ValueError("the metrics cannot count the rows")

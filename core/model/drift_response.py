@@ -97,8 +97,10 @@ class DriftResponse:
             return len(truth)
         return 1 if self._row_by_row else self.detector.rows_to_test(_one_class(truth) if self.regression else truth)
 
-    def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> None:
+    def observe(self, model: Phase, X: Floats, truth: NDArray[Any], losses: Floats, row: int) -> bool:
         """Test encoded rows X (n, D) that ``model`` has just learned; ``row`` rows were learned before them.
+
+        Returns whether an alarm has reset the learner.
 
         Losses (n,) are of the a-priori predictions: 0 or 1 (core.model.class_answers), or squared errors.
         """
@@ -114,6 +116,8 @@ class DriftResponse:
             self.alarms += seen
             if self.acts and any(not (one.place.joins or one.place.held_back) for one in seen):
                 self._act(model)
+                return self._action == "reset"
+        return False
 
     def _seen(self, alarm: Alarm, own: bool, row: int) -> LocatedAlarm:
         """An alarm in its episode. If the learner's own test raised it, the learner has already restarted the class."""

@@ -146,7 +146,9 @@ def _learn_block(
     if route.watched:
         D = model.schema.width  # lag columns follow, and in an overlap the new space's columns
         errors = scored.losses if parts.config.algorithm.observes else scored.errors
-        response.observe(model, X if X.shape[1] == D else np.ascontiguousarray(X[:, :D]), truth, errors, before)
+        watched = X if X.shape[1] == D else np.ascontiguousarray(X[:, :D])
+        if response.observe(model, watched, truth, errors, before) and isinstance(answers, ClassAnswers):
+            answers.reset_row = answers.metrics.rows
     else:
         model.take_alarms()
     return scored

@@ -71,7 +71,7 @@ class NumberAnswers(Holder):
 
     layout = Layout(span=Array(3, places={ROWS: WHOLE}, ordered=[(LOW, HIGH)]))
     regression = True
-    costs = None
+    costs, reset_row = None, 0
     retired: tuple[Label, ...] = ()
 
     def __init__(self, config: Config, seen: LabelSet) -> None:
@@ -105,12 +105,7 @@ class NumberAnswers(Holder):
         return np.array([(0.0 if one[0] is None else one[0]) if one else np.nan for one in known], np.float64)
 
     def absorb(
-        self,
-        prediction: Prediction | None,
-        truth: NDArray[Any],
-        rows: BlockRows,
-        new: bool = False,
-        fits: bool = True,
+        self, prediction: Prediction | None, truth: NDArray[Any], rows: BlockRows, new: bool = False, fits: bool = True
     ) -> Scored:
         """Score rows, tracked ones by what was returned; the range and the intervals learn from them.
 

@@ -82,6 +82,8 @@ def _packed(parts: LearnerParts, copy_id: str | None, more: Mapping[str, Any]) -
         state["born"] = learner_id
     if parts.answers.retired:
         state["retired"] = {"labels": [*parts.answers.retired]}
+    if parts.answers.reset_row:
+        state["reset_row"] = parts.answers.reset_row
     state["switching"] = describe(parts.switching)
     return arrays, state
 
@@ -137,6 +139,7 @@ def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str
     seen = LabelSet.from_header(state["labels"])
     parts = LearnerParts.first(config, build(config, state["switching"]), state.get("born", ""), seen)
     parts.rows_before_start = state.get("before", 0)
+    parts.answers.reset_row = state.get("reset_row", 0)
     if "retired" in state and isinstance(parts.answers, ClassAnswers):
         parts.answers.retire(LabelSet.from_header(state["retired"]).labels)
     unflatten({**parts.parts(), **more}, arrays, state)
@@ -146,9 +149,11 @@ def _load_parts(config: Config, arrays: Arrays, state: Header, more: Mapping[str
 
 def _check_together(parts: LearnerParts, rows: object) -> None:
     """Check that parts, each a valid state, belong to the same learner."""
-    before, now = parts.rows_before_start, parts.switching.now
-    if {type(rows), type(before)} != {int} or before < 0 or not _is_learner_id(parts.learner_id):
+    before, reset_row, now = parts.rows_before_start, parts.answers.reset_row, parts.switching.now
+    if {type(rows), type(before), type(reset_row)} != {int} or before < 0 or not _is_learner_id(parts.learner_id):
         raise ValueError("the numbers of rows are invalid")
+    if not 0 <= reset_row <= parts.metrics.rows:
+        raise ValueError("the row of the last reset is invalid")
     if rows != parts.rows or (parts.metrics.rows > 0 and now is None):
         raise ValueError("the rows of the parts differ")
     parts.answers.check()

@@ -117,6 +117,50 @@ def test_a_reset_gives_the_learner_its_first_state(task):
     assert state(fresh) != state(before.pipeline.own.learner)
 
 
+@pytest.mark.parametrize("labels", [None, ["up", "down", 0, "new"]])
+def test_after_a_reset_answers_rest_on_the_rows_learned_since(labels):
+    """As in a new model, all labels are equally probable at first, and n rows later none is below 1 / K (n + 1).
+
+    So it is for rows in one entry and row by row, and in a saved state.
+    """
+    X, y = stream("classification")
+    model, whole = (machine(action="reset", labels=labels) for _ in range(2))
+    learn(whole, X, y)
+    row, K = alarms(whole)[0].row, len(whole.own.answers.labels)
+    learn(model, X[:row], y[:row])
+    assert np.allclose(1 / K, read.predict(model.own, X).probabilities, rtol=1e-12)
+    saved, _ = save.from_bytes(save.to_bytes(model))
+    for n in range(20):
+        at = slice(row + n, row + n + 1)
+        said, p_true = read.judge(model.own, X[at], y[at])
+        assert said.probabilities.min() > (1 - 1e-9) / (K * (n + 1))
+        if labels is None:
+            assert np.allclose(1 / ((K + 1) * (n + 1)), read.judge(model.own, X[at], ["new"])[1], rtol=1e-12)
+        for one in (model, saved):
+            (outcome,) = apply(one, Entry(n + 2, 0, (Rows(one.prediction_schema.id, None, X[at], y[at]),)))
+            assert [*p_true] == outcome.p_true
+    whole = machine(action="reset", labels=labels)
+    learn(whole, X[: row + 20], y[: row + 20])
+    assert save.to_bytes(whole) == save.to_bytes(model) == save.to_bytes(saved)
+
+
+def test_a_learner_counts_the_rows_since_its_own_last_reset():
+    """Also a challenger, which starts and is reset at rows of its own; a reset by the user begins again."""
+    X, y = stream("classification")
+    model = machine(action="reset")
+    learn(model, X[:50], y[:50])
+    vigo = {"algorithm": "vigo", "params": {}, "watch": WATCH, "on_drift": "reset"}
+    apply(model, Entry(2, 0, (Challenge("vigo", vigo, 1),)))
+    learn(model, X[50:], y[50:], version=2)
+    learners = [(None, model.own), ("vigo", model.challengers["vigo"].parts)]
+    for name, parts in learners:
+        acted = [drift.row for drift in alarms(model) if (drift.challenger, drift.action) == (name, "reset")]
+        assert acted[-1] == parts.rows_before_start + parts.answers.reset_row
+    assert learners[0][1].answers.reset_row != learners[1][1].answers.reset_row + 50
+    apply(model, Entry(4, 0, (Reset(),)))
+    assert [0, 0] == [parts.answers.reset_row for parts in model.learners]
+
+
 def test_alarms_outlive_resets_and_restores():
     """They are facts of the log: no reset or older state takes them back, and new ones follow them."""
     X, y = stream("classification")

@@ -189,6 +189,7 @@ MODELS = {
 MAPPING = {"kind": "linear", "paper": False, "targets": ["a"]}
 HEADERS = [
     *(("classes", "rows", value) for value in (7, -1, True, 8.0)),
+    *(("classes", "reset_row", value) for value in (9, -1, True, 8.0, None)),
     *(("classes", "labels.labels", labels) for labels in (["u", "v", "w", "x"], ["u", "v"], ["u", "v", "u"])),
     *(("classes", "switching.model.features", names) for names in (["a", "b", "d"], None)),
     *(("classes", LEARNER, header) for header in ({"classes": 2}, None)),
