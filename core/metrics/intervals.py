@@ -36,10 +36,11 @@ Departures
 
     log s  <- log s + min(1/100, 1/d) (1[the served interval missed] - t), within [-1/2, 2]    for a label d rows late
 
-  Each of the late misses of one change widens the intervals again, so those of d rows widen them at most e-fold. Near
-  its level, coverage of normal errors grows by .45 or less with log s; such a loop is stable up to 1.57, and up to .37
-  it does not even overshoot. Rows that are not late bring s back to 1, where it began, and leave it there. The s of a
-  level is at least that of a lower one.
+  Each of the late misses of one change widens the intervals again, so d rows that are all d late widen them at most
+  e-fold; the rows of one batch are late by 1 to d, and may widen them more. Near its level, coverage of normal errors
+  grows by .45 or less with log s; such a loop is stable up to 1.57, and up to .37 it does not even overshoot. Rows that
+  are not late bring s back to 1 by steps of 1/20, where it began, and leave it there. The s of a level is at least that
+  of a lower one.
 """
 
 import math
@@ -61,6 +62,7 @@ SHIFT_STEP: Final = 0.002  # Gamma_0, the step of the shift c; its bound is ``SH
 SHIFT_MAX: Final = 0.5
 BEYOND: Final = 0.05  # how far c may carry a beyond 0 or 1, where a is cut off: c must return as far
 STRETCH_STEP: Final = 0.01  # the largest step of log s; without changes, s then varies by a twentieth or less
+RETURN_STEP: Final = 0.05  # the step of log s on its way back to 0, which nothing shakes any more
 STRETCH_MIN: Final = -0.5  # after a quiet time, log s returns to 0 after 50/level misses
 STRETCH_MAX: Final = 2.0
 LATE: Final = 1.0  # the largest product of the step of log s and the number of rows by which a label came late
@@ -170,7 +172,8 @@ def _stretch(levels: Floats, j: int, missed: float, late: float) -> None:
     before = levels[j, STRETCH]
     if late == 0.0 and before == 0.0:
         return
-    after = before + min(STRETCH_STEP, LATE / max(late, 1.0)) * (missed - (1.0 - _LEVELS[j]))
+    step = RETURN_STEP if late == 0.0 else min(STRETCH_STEP, LATE / late)
+    after = before + step * (missed - (1.0 - _LEVELS[j]))
     if late == 0.0 and before * after <= 0.0:
         after = 0.0
     levels[j, STRETCH] = min(max(after, STRETCH_MIN), STRETCH_MAX)
@@ -224,7 +227,7 @@ def absorb_residuals(
                 low, high = served[i, j, 0], served[i, j, 1]
             has, covered = 0 if math.isnan(low) else 1, 1 if low <= label <= high else 0
             late = rows + i - since[i] if tracked else 0.0
-            if has and late >= 0.0:  # how late a row is may be unknown, or it was served before a reset
+            if has and late >= 0.0:  # how late a row is may be unknown; after a reset, it may even be below 0
                 _stretch(levels, j, 1.0 - covered, late)
             levels[j, OFFERED] += has
             levels[j, COVERED] += covered

@@ -13,7 +13,8 @@ With f_k the predictions of experts k = 1 ... E for the t-th row since the switc
     selected:  p = p_k with probability a_k             (11): by (seed, row); ``predict`` shows the likeliest expert
 
 From row 20 on, numbers are clipped to [a - (b - a), b + (b - a)], with a and b the least and largest label since the
-switch, and so is y in D; from row 3 on, these bound D, and a wild label widens them once (core.features.label_range).
+switch, and so is y in D, except for the loss of its own row; from row 3 on, these bound D, and a wild label widens them
+once (core.features.label_range).
 
 ``variant: "paper"``, two experts and a horizon T: combined eta = sqrt(8 ln 2 / T), d = 0 (Theorem 1), and the experts'
 margins are averaged, that is, the logarithms of their probabilities; selected d = 1/(T - 1),
@@ -92,8 +93,9 @@ def _follow(y: float, mixed: float, counters: Floats) -> float:
     label = min(max(y, -_LABEL_MAX), _LABEL_MAX)
     widen(counters[LOW:HEAVIEST], label, counters[ROWS] - 1.0)
     label = min(max(label, counters[LOW]), counters[HIGH])
-    counters[ERROR] = error + max(1.0 / counters[ROWS], _ERROR_RATE) * (bounded_square(mixed - label) - error)
-    return float(0.5 / max(counters[ERROR], _ERROR_MIN))
+    rate = max(1.0 / counters[ROWS], _ERROR_RATE)
+    counters[ERROR] = error + rate * (bounded_square(mixed - label) - error)
+    return float(0.5 / max(error + rate * (bounded_square(mixed - y) - error), _ERROR_MIN))
 
 
 _READ, _STATE = f"{CUBE}, {TABLE}, {NUMBERS_IN}", f"{VECTOR}, {VECTOR}, {VECTOR}"

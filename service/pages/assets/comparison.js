@@ -48,7 +48,7 @@ const LIGHTS = [
     ["bad", "Down", "It is out of service or lost, and learns nothing.", ({ phase }) => phase === "down"],
     ["", "New", "It has learned too few rows to be judged.", ({ found }) => !found || found.part === null],
     ["bad", "Poor", "Lately, it makes larger errors than the best simple rule.", ({ found }) => found.kind === "bad"],
-    ["warn", "Changing", "Its features are being replaced.", ({ phase }) => phase !== "steady"],
+    ["warn", "Changing", "Its features are being replaced.", ({ phase }) => phase === "overlap"],
     ["warn", "Drift", `Its data changed within the last ${FRESH} rows.`, ({ since }) => since < FRESH_ROWS],
     ["warn", "No gain", "Lately, it is no better than the best simple rule.", ({ found }) => found.kind === ""],
     ["warn", "Outdone", "A challenger predicts better and can be promoted.", ({ ahead }) => ahead > 0],

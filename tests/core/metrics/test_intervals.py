@@ -269,6 +269,17 @@ def test_labels_that_are_late_no_more_leave_the_intervals_as_wide_as_they_were()
     assert fed(Intervals(1000, 0.999), stream(1000), []).levels[:, 5].tolist() == [0.0] * 5
 
 
+def test_a_batch_of_late_rows_does_not_leave_the_intervals_too_wide_for_long():
+    """Its rows are late by 1 to 500, and most were missed; 1000 rows that are not late are enough to forget that."""
+    intervals, truth = Intervals(1000, 0.999), np.random.default_rng(0).normal(size=(2, 1000))
+    fed(intervals, (np.zeros(1000), truth[0]), [])
+    served = returned_bounds([intervals.served(0.0)] * 500)
+    intervals.absorb(np.zeros(500), 5.0 * truth[1, :500], served, np.full(500, 1000.0))
+    assert intervals.levels[2, 5] > 1.0
+    fed(intervals, (np.zeros(1000), 5.0 * truth[1]), [])
+    assert 13.0 < np.diff(intervals.bounds(np.zeros(1), np.array([0.9]))[0, 0])[0] < 20.0  # 16.4 would be exact
+
+
 @settings(max_examples=60)
 @given(st.lists(st.floats(-0.5, 2.0), min_size=5, max_size=5), st.floats(-3.0, 3.0))
 def test_stretched_intervals_contain_those_of_lower_levels_and_the_prediction(stretches, side):

@@ -163,14 +163,18 @@ def test_a_probability_rounded_above_one_leaves_a_state_that_loads():
 
 
 def test_after_a_wild_label_experts_are_told_apart_as_before():
-    """It does not stay in the error that losses are measured in, although both experts are off by little."""
+    """It does not stay in the error that losses are measured in, although both experts are off by little; and it says
+    nothing of them itself, whichever happens to be nearer.
+    """
     found, rng = [], np.random.default_rng(0)
     y = rng.normal(size=400)
-    for wild in (0.0, 1e6):
+    for wild in (0.0, 1e6, -1e6):
         model, labels = mixture(2), y.copy()
         labels[100] += wild
         f = np.array([y + 0.1 * rng.normal(size=400), y + 0.2])
         f[:, 200:] = f[::-1, 200:]
-        model.learn([Prediction(own, None) for own in f], labels)
+        model.learn([Prediction(own[:101], None) for own in f], labels[:101])
+        assert model.weights[0] > 0.9
+        model.learn([Prediction(own[101:], None) for own in f], labels[101:])
         found.append(model.weights[1])
-    assert found[1] > 0.9 * found[0] > 0.8
+    assert min(found[1:]) > 0.9 * found[0] > 0.8

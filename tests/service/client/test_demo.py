@@ -132,6 +132,9 @@ def test_all_happens(url: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
     status, said, complained = shell("demo", "--url", url, "--speed", "100", "--for", "200")
     assert (0, "") == (status, complained), complained
     assert all(any(want in line for line in told) for want in wanted), told
+    drifts = [one.at_rows[0] for one in demo_models() if "drift {}" in one.look and not one.late]
+    assert drifts
+    assert all(any(f"drift found at row {row:,}:" in line for line in told) for row in drifts), told
     names = [one["name"] for one in httpx.get(f"{url}/models?limit=1000").json()["models"]]
     assert "own" in names
     assert [] == [name for name in names if name.startswith("demo-")]

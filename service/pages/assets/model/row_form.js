@@ -30,8 +30,9 @@ export class RowForm {
         const all = [...present, ...further];
         const known = new Map(this.controls.map((own) => [own.declared, own]));
         const made = (feature) => {
-            const must = needed && names.has(feature.name);
-            return known.get(JSON.stringify([feature, must])) ?? control(feature, must);
+            const old = names.has(feature.name);
+            const how = [feature, needed && old, !old];
+            return known.get(JSON.stringify(how)) ?? control(...how);
         };
         this.controls = all.length > CONTROLS_MAX ? [] : all.map(made);
         const elements = this.controls.map(({ element }) => element);
@@ -86,14 +87,16 @@ function example(features, sparse) {
 }
 
 function exampleOf(controls) {
-    return JSON.stringify(Object.fromEntries(controls.map(({ name, value }) => [name, value() ?? null])), null, 1);
+    const sent = controls.filter(({ empty, value }) => !empty || value() !== undefined);
+    return JSON.stringify(Object.fromEntries(sent.map(({ name, value }) => [name, value() ?? null])), null, 1);
 }
 
 /** A control of a feature; its value is undefined where nothing was entered, which is a missing value. */
-function control(feature, needed = false) {
+function control(feature, needed = false, empty = false) {
     const { name, type, categories: all } = feature;
     const categories = all?.filter(isExact);
     const { input, value } = scalar(...schemaOf({ ...feature, categories }), needed ? undefined : "(missing)");
+    if (empty) input.value = ""; // what nobody entered must not teach the mapping
     const help = categories?.length < all?.length && ROUNDED;
     const element = field(name, input, { path: `features.${name}`, help });
     element.classList.toggle("wide", type === "time");
@@ -108,7 +111,7 @@ function control(feature, needed = false) {
         element.refuse(lacking ? `Enter a ${type === "numeric" ? "number" : type === "time" ? "time" : "text"}` : null);
         return lacking;
     };
-    return { name, declared: JSON.stringify([feature, needed]), element, value, offer, lacks };
+    return { name, declared: JSON.stringify([feature, needed, empty]), empty, element, value, offer, lacks };
 }
 
 /** What a feature may hold, as a schema, and a value to begin with. */
