@@ -319,3 +319,22 @@ async def test_a_new_classification_by_auto_predicts_that_no_label_is_known_yet(
     await expect(page.locator(".prediction-value")).to_have_text("no label is known yet")
     experts = page.locator(".prediction .bars-value", has_text="no label is known yet")
     await expect(experts.first).to_be_attached()
+
+
+async def test_what_nobody_entered_teaches_no_mapping(visits, api):
+    """While features change, the new ones are empty: a row goes with the old ones. Afterwards, the status is usual."""
+    api.put("/models/page-changing", json={"task": "regression", "algorithm": "dfop", "features": ["a"]})
+    rows = [[at % 7] for at in range(100)]
+    batch = {"columns": ["a"], "data": rows, "labels": [2 * row[0] for row in rows]}
+    api.post("/models/page-changing/feedback/batch", json=batch).raise_for_status()
+    begin = {"action": "begin", "features": ["a", "f", {"name": "plan", "categories": ["gold", "tin"]}]}
+    api.post("/models/page-changing/features/switch", json=begin).raise_for_status()
+    page = await drawn(visits, "page-changing")
+    await expect(page.locator("#model-status .light")).to_have_text("Changing")
+    await expect(page.get_by_label("f", exact=True)).to_have_value("")
+    await page.get_by_label("True label").fill("3")
+    await page.get_by_role("button", name="Teach").click()
+    await expect(page.get_by_text("Learned with the old features only, as row 101")).to_be_visible()
+    api.post("/models/page-changing/features/switch", json={"action": "complete", "force": True}).raise_for_status()
+    await expect(page.locator("#model-status .light")).not_to_have_text("Changing")
+    await expect(page.get_by_text("New features, for learning")).to_have_count(0)
