@@ -56,7 +56,10 @@ class Publisher:
                 last, added = await self._stream.publish(replica.name, replica.incarnation, after, alarms)
             if added:
                 self._pass("published")
-                if len({each.event_id for each in alarms}) >= KEPT // 2 and replica.model.outbox.total > KEPT:
+                if (
+                    len({each.event_id for each in alarms[len(alarms) - added :]}) >= KEPT // 2
+                    and replica.model.outbox.total > KEPT
+                ):
                     logger.warning(LATE, replica.name)
             self.published.update(each.kind for each in alarms[len(alarms) - added :] if each.kind != "joined")
             if last is None:  # the model was deleted, and its alarms with it
@@ -98,7 +101,9 @@ class Publisher:
     def publish_again(self) -> None:
         """Check for all loaded models what is published: a failover may have lost events, and their rows or not."""
         for replica in self._models.loaded:
-            replica.published, replica.progress.suspect = NO_ALARM, True
+            replica.published = NO_ALARM
+            if replica.unpublished:  # then publishing reads on and ends the suspicion; others would count as behind
+                replica.progress.suspect = True
             replica.notify()
 
     async def run(self) -> None:

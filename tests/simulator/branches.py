@@ -68,7 +68,7 @@ class Branches:
         """Count alarms that this replica was the first to publish, found in entries of another one."""
         incarnation = str(call.args[0]).split(" ")[1]
         history = self._world.store.data.history.get(ModelKeys(FIRST, incarnation).log, {})
-        for reach in list(call.args[4::5])[-added:]:
+        for reach in list(call.args[4::6])[-added:]:
             entry = history.get(int(str(reach).partition("-")[0]))
             writer = "" if entry is None else entry[1].decode().split(".")[0]
             self._counts["alarm published by another replica"] += writer not in ("", member.writer)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.drift.outbox import NO_ALARM, AlarmPosition
+from service.errors import Unavailable
 from service.store.drift.events import NONE_LATER, START, StoredEvent, StreamItem, StreamPosition, position
 from service.store.keys import DRIFT, DRIFT_ALARMS, DRIFT_PUBLISHED, TOMBSTONES, ModelKeys
 from service.store.lua import script
@@ -69,8 +70,10 @@ class DriftStream:
     ) -> AlarmPosition:
         """Publish what follows the newest of a model's ``alarms`` in the stream: its log has lost ``last``.
 
-        Returns the last one published now, which is another if somebody else was faster.
+        Returns the last one published now, which is another if somebody else was faster. ``Unavailable`` if the stream
+        has got other entries meanwhile, this model's perhaps.
         """
+        newest = await self.newest()
         known = {(each.event_id, each.body): each.alarm for each in alarms if each.body}
         found = await self.last(lambda event: (event.id, event.body) in known)
         if found is not None:
@@ -78,8 +81,11 @@ class DriftStream:
         else:  # those before the oldest entry have left the stream
             begin = next((entry.position.time_ms for entry in await self.after(START, 1)), 0)
             back = max((each.alarm for each in alarms if each.time_ms < begin), default=NO_ALARM)
-        args = (ModelKeys(name, incarnation).member(), _text(last), _text(back))
-        return _alarm(await self._connection.one(Call(_TAKE_BACK, (DRIFT_PUBLISHED,), args)))
+        args = (ModelKeys(name, incarnation).member(), _text(last), _text(back), str(newest))
+        reached = await self._connection.one(Call(_TAKE_BACK, (DRIFT_PUBLISHED, DRIFT), args))
+        if reached is None:
+            raise Unavailable("the stream of drift events has changed meanwhile")
+        return _alarm(reached)
 
     async def add_unlabelled(
         self, name: str, incarnation: str, version: int, time_ms: int, body: bytes, mark: str = ""

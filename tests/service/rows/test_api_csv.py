@@ -151,6 +151,8 @@ async def test_dropped_columns_whose_names_have_commas(api):
 async def test_the_index_of_pandas(api):
     """A column without a name is named by its place; the answer says how to leave it out."""
     path, how = await api.shared(), {"content": ",a,b\n0,1,2\n1,3,4\n", "headers": CSV}
+    late = {"content": "z,a,,b\n5,1,0,2\n", "headers": CSV}
+    await api.refuses(f"{path}/predict/batch?drop=z", 422, "header[2]", **late)
     assert "drop=," in (await api.refuses(f"{path}/predict/batch", 422, "header[0]", **how))["detail"]
     assert 2 == len((await api.post(f"{path}/predict/batch?drop=,", **how))["predictions"])
 

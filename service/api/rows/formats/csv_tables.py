@@ -31,6 +31,7 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     """
     delimiter = delimiter_of(query)
     header, rows = _rows(body, delimiter, most)
+    given = [*header]
     _refuse_other_delimiter(header, rows, delimiter, query)
     if labelled and "label" not in query:
         problem = "is required as a query parameter: the label's column"
@@ -39,7 +40,7 @@ def read_csv(body: bytes, query: Mapping[str, str], labelled: bool, most: int) -
     if "drop" in query:
         header, rows = _without(header, rows, query["drop"])
     if "" in header:
-        raise Invalid.of(f"header[{header.index('')}]", "has no name; write the file without its index, or send drop=,")
+        raise Invalid.of(f"header[{given.index('')}]", "has no name; write the file without its index, or send drop=,")
     place: RowPlace = lambda row, member: f"row {row + 1}, column {query[member]}"  # noqa: E731
     return Table(rows, place, header, texts=True, **beside)
 
