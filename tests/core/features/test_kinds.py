@@ -78,7 +78,7 @@ def test_encoded_columns_have_names_and_ranges():
     [
         ("gold", "gold"), ("", ""), (12, "12"), (12.0, "12"), ("12", "12"), (True, "true"), ("\u00e4", "\u00e4"),
         ("x" * 500, "x" * 500), (2**64 - 1, "18446744073709551615"), ("v1.0", "v1.0"), ("-3.0", "-3"), ("True", "true"),
-        ("FALSE", "false"), ("tRue", "tRue"), (".0", ".0"),
+        ("FALSE", "false"), ("tRue", "tRue"), (".0", ".0"), ("\u00b2.0", "\u00b2.0"),
     ],
 )  # fmt: skip
 def test_a_value_is_hashed_by_its_text(value, text):

@@ -48,11 +48,11 @@ def literal(scores, y, weights):
 def test_probabilities_match_the_literal_equations(classes):
     """A-priori probabilities and all numbers of the calibration agree with the equations."""
     rng = np.random.default_rng(classes)
-    scores, y = rng.normal(size=(500, classes)), rng.integers(0, classes, 500)
+    scores, y = rng.normal(size=(3000, classes)), rng.integers(0, classes, 3000)
     scores[:, 0] += 1
-    scores[np.arange(500), y] += 1
-    weights, calibration = rng.uniform(0.1, 2.0, 500), fresh_calibration()
-    weights[399] = 3.0
+    scores[np.arange(3000), y] += 1
+    weights, calibration = rng.uniform(0.1, 2.0, 3000), fresh_calibration()
+    weights[2899] = 3.0
     expected, a, H, L, m = literal(scores, y, weights)
     value, p = classify_and_fit(scores, y.astype(float), classes, calibration, weights)
     assert_allclose(expected, p, rtol=1e-9)

@@ -269,6 +269,19 @@ def test_labels_that_are_late_no_more_leave_the_intervals_as_wide_as_they_were()
     assert fed(Intervals(1000, 0.999), stream(1000), []).levels[:, 5].tolist() == [0.0] * 5
 
 
+def test_both_sides_are_stretched_alike_beyond_one():
+    """However skewed the residuals are; below one, each side shrinks by the factor."""
+    predicted, truth = stream(300)
+    intervals = fed(Intervals(1000, 0.999), (predicted, truth + 1.0), [])
+    low, high = intervals.bounds(np.zeros(1), np.array([0.9]))[0, 0]
+    assert abs(high + low) > 0.5
+    intervals.levels[:, 5] = np.log(2.0)
+    wider = intervals.bounds(np.zeros(1), np.array([0.9]))[0, 0]
+    assert wider == pytest.approx([low - (high - low) / 2, high + (high - low) / 2])
+    intervals.levels[:, 5] = -0.5
+    assert intervals.bounds(np.zeros(1), np.array([0.9]))[0, 0] == pytest.approx(np.exp(-0.5) * np.array([low, high]))
+
+
 def test_a_batch_of_late_rows_does_not_leave_the_intervals_too_wide_for_long():
     """Its rows are late by 1 to 500, and most were missed; 1000 rows that are not late are enough to forget that."""
     intervals, truth = Intervals(1000, 0.999), np.random.default_rng(0).normal(size=(2, 1000))
